@@ -126,6 +126,12 @@ pub enum PartOf {
 }
 
 impl Recipes {
+    /// Returns no recipes, of a bundle whose bases have so many objects.
+    #[must_use]
+    pub fn over(base_objects: u32) -> Self {
+        Self { base_objects, ..Self::default() }
+    }
+
     /// Returns whether there is neither a recipe nor a view.
     #[must_use]
     pub fn is_empty(&self) -> bool {

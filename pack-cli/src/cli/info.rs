@@ -299,7 +299,8 @@ struct JsonEncoder {
 
 impl JsonRecipes {
     fn of(sums: &RecipeSums) -> Self {
-        let encoders = sums.encoders.iter().map(|(encoder, bytes)| JsonEncoder { name: encoder.to_string(), bytes: *bytes });
+        let encoders =
+            sums.encoders.iter().map(|(encoder, bytes)| JsonEncoder { name: encoder.to_string(), bytes: *bytes });
         Self {
             objects: sums.made,
             bytes: sums.made_bytes,

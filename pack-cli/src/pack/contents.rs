@@ -7,7 +7,7 @@ use sealift_format::verity;
 use sealift_format::{Holds, Holes, IndexBuilder, Large, Layout, Object, Piece, Row, Rows};
 
 use super::PackRef;
-use super::recipe::{Containers, add_recipes};
+use super::recipe::{Containers, Numbers, add_recipes};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use crate::Error;
@@ -61,7 +61,7 @@ pub(super) fn build_layout(
     }
     let leaves = containers.map_or_else(Vec::new, |_| leaves_of(packed, order.len(), &mut row_of));
     let order = &[order, &leaves].concat();
-    let made = containers.map(|containers| containers.made_objects(packed)).unwrap_or_default();
+    let made = containers.map(|containers| containers.segments(packed)).unwrap_or_default();
     let hot = writer.close()?;
     let mut layout = Layout {
         landmark: hot_set.then_some(hot),
@@ -79,14 +79,15 @@ pub(super) fn build_layout(
                 chaining_value: *chaining_value,
             }));
         }
-        if !made.contains(number) {
+        if !made.contains_key(number) {
             holes_of(&mut layout, object, from)?;
         }
     }
     if let Some(containers) = containers {
         layout.recipes.first_leaf = num::fit(order.len() - leaves.len(), "the number of objects")?;
         layout.recipes.leaves = leaves.iter().map(|leaf| packed.objects[leaf.at()].row()).collect();
-        add_recipes(&mut layout, containers, packed, &row_of)?;
+        let numbers = Numbers { packed, row_of: &row_of, views: HashMap::new() };
+        add_recipes(&mut layout, containers, &made, &numbers)?;
     }
     debug_assert!(layout.chunks.iter().all(|chunk| chunk.holds != Holds::Group(0..0)), "groups have objects");
     Ok((layout, writer.spool))

@@ -21,12 +21,14 @@ pub(crate) mod scan;
 mod sequence;
 mod writer;
 
+use std::path::Path;
+
 use sealift_format::num;
 use sealift_format::verity;
 use sealift_format::verity::Algorithm;
 use sealift_format::{
-    Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, RecipeSums, Root, RootBase, RootBases,
-    area_len_for, frame_window, maxima,
+    Contents, Difference, Envelope, Head, Identity, Image, Index, Layout, Limits, Objects, RecipeSums, Root, RootBase,
+    RootBases, area_len_for, frame_window, maxima,
 };
 
 use crate::Phase;
@@ -41,8 +43,8 @@ use compress::Compressor;
 pub use delta::{DeltaFor, estimate_delta, pack_delta};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
-use recipe::Containers;
 pub use order::OrderStats;
+use recipe::Containers;
 pub(crate) use sequence::choose_cut;
 
 /// Options of packing.
@@ -173,11 +175,8 @@ pub fn pack(
 ) -> Result<PackStats, Error> {
     let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
+    let containers = ordered.containers(&output.folder(), options, progress)?;
     let Ordered { refs, mut sources, mut order } = ordered;
-    let containers = match options.recipes {
-        true => Containers::find(&sources, &output.folder(), options.jobs.max(1), progress)?,
-        false => None,
-    };
     if let Some(containers) = &containers {
         containers.add_leaves(&mut order, sources.len(), options.chunk_len);
         sources.push(&containers.leaves);
@@ -238,6 +237,19 @@ impl<'a> Ordered<'a> {
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
         let order = order::access_order(&sources, options.order.as_ref().or(base), options.chunk_len);
         Ok(Self { refs, sources, order })
+    }
+
+    /// Takes the containers in the sources apart, if the options have recipes. Their parts are kept in a file without a name in `folder`.
+    fn containers(
+        &self,
+        folder: &Path,
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<Option<Containers>, Error> {
+        if !options.recipes {
+            return Ok(None);
+        }
+        Containers::find(&self.sources, folder, options.jobs.max(1), progress)
     }
 
     /// Returns the number of contents, and their bytes.

@@ -25,7 +25,9 @@ use std::sync::Arc;
 
 use rustix::fs::Advice;
 use sealift_format::num;
-use sealift_format::{BaseObject, BaseRange, Bundle, Index, Object, PartOf, Recipes, RootBase, Row, View, verity};
+use sealift_format::{
+    BaseObject, BaseRange, Bundle, DEPTH_MAX, Index, Object, PartOf, Recipes, RootBase, Row, View, verity,
+};
 
 use crate::kept_order::KeptOrder;
 use crate::recipe::Maker;
@@ -76,7 +78,7 @@ pub(crate) trait Holder: Debug + Send + Sync {
 }
 
 /// Reads the objects of one holder in one thread.
-pub trait ObjectReader: Debug {
+pub trait ObjectReader: Debug + Send {
     /// Appends bytes of an object to `out`. They have been compared with its id.
     ///
     /// # Errors
@@ -102,8 +104,10 @@ pub trait ObjectReader: Debug {
 #[derive(Debug, Default)]
 pub struct Bases {
     list: Vec<Base>,
-    /// The bundle that is over these bases, if it has recipes. Its objects are numbered after those of the bases and the views: those with a recipe
-    /// are read as if a base had them.
+    /// What has the views, which are numbered after the objects of the bases (recipes 3.5).
+    views: Option<Arc<Recipes>>,
+    /// The bundle that is over these bases, if it has recipes. Its objects are numbered after the views: those with a recipe are read as if a base had
+    /// them.
     own: Option<Arc<OpenBundle>>,
     /// Threads that make an object.
     jobs: usize,
@@ -114,8 +118,10 @@ pub struct Bases {
 pub struct BaseReader<'a> {
     bases: &'a Bases,
     readers: Vec<Box<dyn ObjectReader + 'a>>,
-    /// Reads views (recipes 3.2).
-    views: Maker,
+    /// What makes views, for each depth of views.
+    views: [Maker; DEPTH_MAX as usize],
+    /// How many views are being made, each for the one before.
+    depth: usize,
     /// Reads objects that have a recipe.
     own: Option<Box<BundleReader<'a>>>,
 }
@@ -285,11 +291,11 @@ impl Bases {
         if let Some((at, own)) = self.locate(object) {
             return Some(Owner::Base(at, own));
         }
-        let bundle = &self.own.as_ref()?.bundle;
-        let recipes = &bundle.layout.recipes;
-        if let Some(view) = recipes.view_of(object) {
+        if let Some((recipes, view)) = self.views.as_ref().and_then(|recipes| Some((recipes, recipes.view_of(object)?)))
+        {
             return Some(Owner::View(recipes, view));
         }
+        let bundle = &self.own.as_ref()?.bundle;
         let own = Row::new(object.number().checked_sub(self.first_own()?)?)?;
         (own.at() < bundle.index.objects().len()).then_some(Owner::Own(bundle, own))
     }
@@ -310,7 +316,22 @@ impl Bases {
             return Ok(self);
         }
         let own = Arc::new(OpenBundle::new(input, bundle.clone(), Advice::Normal)?);
-        Ok(Self { own: Some(own), jobs, ..self })
+        Ok(Self { own: Some(own), jobs, ..self.with_views(bundle.layout.recipes.clone()) })
+    }
+
+    /// Adds views, whose numbers follow those of the bases' objects.
+    #[must_use]
+    pub fn with_views(self, recipes: Recipes) -> Self {
+        Self { views: Some(Arc::new(recipes)), ..self }
+    }
+
+    /// Returns the length in bytes of an object or view.
+    #[must_use]
+    pub fn len_of(&self, object: Row<BaseObject>) -> Option<u64> {
+        match self.owner(object)? {
+            Owner::View(_, view) => Some(view.len),
+            Owner::Base(..) | Owner::Own(..) => self.object(object).map(|row| row.size),
+        }
     }
 
     /// Returns the objects that a recipe makes, each with its number among those of the bases.
@@ -336,7 +357,13 @@ impl<'a> BaseReader<'a> {
     /// Returns a reader that makes no objects.
     fn only(bases: &'a Bases) -> Self {
         let readers = bases.list.iter().map(|base| base.holder.reader(&base.index));
-        Self { bases, readers: readers.collect(), views: Maker::new(bases.jobs), own: None }
+        Self {
+            bases,
+            readers: readers.collect(),
+            views: std::array::from_fn(|_| Maker::new(bases.jobs)),
+            depth: 0,
+            own: None,
+        }
     }
 
     /// Appends bytes of a base object to `out`. They have been compared with its id.
@@ -353,8 +380,12 @@ impl<'a> BaseReader<'a> {
     }
 
     fn read_view(&mut self, recipes: &Recipes, view: &View, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        // A view that is made of others has a maker of its own: views are seldom nested, and never deeply.
-        let mut maker = std::mem::take(&mut self.views);
+        let depth = self.depth;
+        let Some(maker) = self.views.get_mut(depth) else {
+            return Err(Error::Usage("views are made of each other".into()));
+        };
+        let mut maker = std::mem::take(maker);
+        self.depth += 1;
         let done = maker.read(recipes, &view.segments, range, out, &mut |of, range, out| match of {
             PartOf::Base(object) => self.read(object, range, out),
             PartOf::View(view) => match view.get(&recipes.views) {
@@ -363,7 +394,8 @@ impl<'a> BaseReader<'a> {
             },
             PartOf::Object(object) => Err(Error::Usage(format!("a view uses object {object}, which no base has"))),
         });
-        self.views = maker;
+        self.depth = depth;
+        self.views[depth] = maker;
         done
     }
 

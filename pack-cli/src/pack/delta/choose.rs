@@ -9,6 +9,7 @@ use super::{row, similar};
 use crate::pack::PackOptions;
 use crate::pack::names::{likeness, skeleton, split};
 use crate::pack::order::for_each_path;
+use crate::pack::recipe::BaseViews;
 use crate::pack::sequence::{PackedObject, Sequenced};
 use crate::{Error, Progress};
 use sealift_store::base::Bases;
@@ -42,10 +43,16 @@ pub(super) fn choose(
     packed: &Sequenced,
     carried: &[Row<PackedObject>],
     bases: &Bases,
+    views: Option<(&BaseViews, u32)>,
     options: &PackOptions,
     progress: &Progress,
 ) -> Result<Vec<Vec<Row<BaseObject>>>, Error> {
-    let files = base_files(bases);
+    let mut files = base_files(bases);
+    if let Some((views, base_objects)) = views {
+        files.extend(views.files().filter_map(|(path, view)| {
+            Some(BaseFile { path: path.to_vec(), object: Row::new(base_objects.checked_add(view)?)? })
+        }));
+    }
     let names = Names::new(&files);
     let paths = paths(sources, packed, carried);
     let mut choice: Vec<Vec<_>> = carried
@@ -100,7 +107,7 @@ fn paths(
     let wanted: HashSet<_> = carried.iter().copied().collect();
     let mut paths: HashMap<_, Vec<u8>> = HashMap::new();
     for (number, source) in sources.iter().enumerate() {
-        for_each_path(source, |path, content| {
+        let mut add = |path: &[u8], content: u32| {
             let object = packed.object_of[number][num::at(content)];
             if !wanted.contains(&object) {
                 return;
@@ -110,7 +117,11 @@ fn paths(
             if path < &known[..] {
                 *known = path.to_vec();
             }
-        });
+        };
+        match source {
+            Source::Leaves(leaves) => source.contents().for_each(|leaf| add(leaves.path_of(leaf), leaf)),
+            _ => for_each_path(source, add),
+        }
     }
     paths
 }

@@ -14,11 +14,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use sealift_format::num::{self, wide};
-use sealift_format::{Chunk, Codec, Difference, Index, Large, Layout, Piece, Request, RootBase, Row, Rows, verity};
+use sealift_format::{
+    Chunk, Codec, Difference, Index, Large, Layout, Object, Piece, Request, RootBase, Row, Rows, pieces, verity,
+};
 
 use super::compress::Compressor;
 use super::contents::{PackedRows, holes_of, index_bytes};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
+use super::recipe::{BaseViews, Containers, Numbers, Over, add_recipes, view_of};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
@@ -33,8 +36,8 @@ use encode::{Encoder, StoredPiece};
 use plan::{Limits, Planned, Wish};
 use sealift_store::base::{Base, Bases};
 use sealift_store::contents::CommonFiles;
-use sealift_store::contents::tasks::{Part, Plan};
-use sealift_store::source::Source;
+use sealift_store::contents::tasks::{Item, Part, Plan};
+use sealift_store::source::{OpenCache, Source};
 
 /// The default memory for decoding a chunk, in bytes: its prefix, its stored bytes, and its decoded bytes.
 pub(super) const MEMORY: u64 = 128 << 20;
@@ -81,19 +84,33 @@ struct Prepared<'a> {
     carried: Carried,
     limits: Limits,
     planned: Vec<Planned>,
+    containers: Option<OverBases<'a>>,
+}
+
+/// The containers of a delta bundle.
+struct OverBases<'a> {
+    containers: &'a Containers,
+    views: BaseViews,
+    over: Over,
+    base_objects: u32,
 }
 
 impl<'a> Prepared<'a> {
     /// Reads all of the sources, and chooses the prefix of each chunk from the bases.
     fn new(
-        refs: &[PackRef<'a>],
+        ordered: Ordered<'a>,
+        containers: Option<&'a Containers>,
         target: DeltaFor,
         options: &PackOptions,
         progress: &Progress,
     ) -> Result<Outcome<Self>, Error> {
-        let ordered = Ordered::new(refs, options, target.order().as_ref())?;
         let read = ordered.size();
-        let Ordered { refs, sources, order: AccessOrder { parts, hot_end, stats: order } } = ordered;
+        let Ordered { refs, mut sources, mut order } = ordered;
+        if let Some(containers) = containers {
+            containers.add_leaves(&mut order, sources.len(), options.chunk_len);
+            sources.push(&containers.leaves);
+        }
+        let AccessOrder { parts, hot_end, stats: order } = order;
         progress.enter(Phase::Packing, read.1, read.0);
         let hot = parts[..hot_end].to_vec();
         let plan = Plan::new(parts, hot_end, options.chunk_len);
@@ -118,12 +135,40 @@ impl<'a> Prepared<'a> {
         let level = options.level.max(DIRTREES_LEVEL);
         let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(level, bytes, prefix);
         let difference = Difference::between(first, others, &index, compress).map_err(Error::Usage)?;
-        let carried = Carried::new(&packed_rows, &index, &difference);
-        let choice = choose::choose(&sources, &packed, &carried.objects, &bases, options, progress)?;
+        let mut carried = Carried::new(&packed_rows, &index, &difference);
+        let (mut bases, mut over_bases) = (bases, None);
+        if let Some(containers) = containers {
+            let base_objects = difference.base_objects();
+            let known: HashSet<[u8; 32]> = index.objects().iter().map(|object| object.id).collect();
+            let views = BaseViews::find(&bases, &known, progress)?;
+            let by_id = bases.by_id();
+            let over = containers.take_from(&sources, &packed, &carried.objects, &views, &by_id, progress)?;
+            carried.objects.retain(|object| !over.segments.contains_key(object));
+            carried.objects.extend(over.leaves.iter().filter(|leaf| !over.segments.contains_key(leaf)));
+            carried.objects.sort_unstable();
+            bases = bases.with_views(views.all(&packed, base_objects)?);
+            over_bases = Some(OverBases { containers, views, over, base_objects });
+        }
+        let views = over_bases.as_ref().map(|over| (&over.views, over.base_objects));
+        let choice = choose::choose(&sources, &packed, &carried.objects, &bases, views, options, progress)?;
         let limits = Limits::new(options);
         let wishes = carried.in_order(&hot, &packed, options.chunk_len);
         let planned = plan::plan(&packed, &wishes, &carried.objects, &choice, &bases, &limits);
-        let prepared = Self { sources, packed, order, read, index, bases, named, difference, carried, limits, planned };
+        let containers = over_bases;
+        let prepared = Self {
+            sources,
+            packed,
+            order,
+            read,
+            index,
+            bases,
+            named,
+            difference,
+            carried,
+            limits,
+            planned,
+            containers,
+        };
         Ok(Outcome::New(prepared))
     }
 
@@ -153,7 +198,9 @@ pub fn pack_delta(
     sign: &SigningFn<'_>,
     progress: &Progress,
 ) -> Result<Outcome<PackStats>, Error> {
-    let prepared = match Prepared::new(refs, target, options, progress)? {
+    let ordered = Ordered::new(refs, options, target.order().as_ref())?;
+    let containers = ordered.containers(&output.folder(), options, progress)?;
+    let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
     };
@@ -162,8 +209,10 @@ pub fn pack_delta(
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let Prepared { sources, packed, order, index, named, difference, carried, limits, planned, .. } = &prepared;
-    let (mut layout, spool) = build_layout(packed, carried, planned, &places, writer)?;
+    let Prepared { sources, packed, order, index, named, difference, carried, limits, planned, containers, .. } =
+        &prepared;
+    let (mut layout, spool) =
+        build_layout(sources, packed, carried, limits, planned, containers.as_ref(), &places, writer)?;
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
@@ -191,7 +240,9 @@ pub fn estimate_delta(
     progress: &Progress,
 ) -> Result<Outcome<Estimate>, Error> {
     let start = Instant::now();
-    let prepared = match Prepared::new(refs, target, options, progress)? {
+    let ordered = Ordered::new(refs, options, target.order().as_ref())?;
+    let containers = ordered.containers(&std::env::temp_dir(), options, progress)?;
+    let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
     };
@@ -278,19 +329,69 @@ fn row(packed: &Sequenced, object: Row<PackedObject>) -> &PackedObject {
     &packed.objects[object.at()]
 }
 
+impl OverBases<'_> {
+    /// Adds the recipes, and the views that they and the prefixes use. `carried` are the objects before the leaves.
+    fn add_to(
+        &self,
+        layout: &mut Layout,
+        packed: &Sequenced,
+        carried: &PackedRows,
+        row_of: &[Option<Row<Object>>],
+    ) -> Result<(), Error> {
+        let Self { views, over, base_objects, .. } = self;
+        let of_prefixes = layout.ranges.iter().filter_map(|range| view_of(range.object, *base_objects));
+        let used = views.used(over, of_prefixes);
+        let mut numbers = Numbers { packed, row_of, views: HashMap::new() };
+        for (number, view) in Rows::new(0..u32::MAX).zip(&used) {
+            numbers.views.insert(*view, number);
+        }
+        for range in &mut layout.ranges {
+            let view = view_of(range.object, *base_objects).and_then(|view| numbers.views.get(&view));
+            if let Some(view) = view {
+                range.object = Row::new(base_objects.saturating_add(view.number())).unwrap_or(range.object);
+            }
+        }
+        layout.recipes = views.recipes(&used, &numbers, *base_objects)?;
+        layout.recipes.first_leaf = num::fit(carried.len(), "the number of objects")?;
+        layout.recipes.leaves = over.leaves.iter().map(|leaf| row(packed, *leaf).row()).collect();
+        add_recipes(layout, self.containers, &over.segments, &numbers)
+    }
+}
+
+/// Returns the chaining values of the pieces of a content.
+fn chaining_values(sources: &[&Source], item: Item, piece_len: u64) -> Result<Vec<[u8; 32]>, Error> {
+    let content = sources[item.source].open(item.content, &mut OpenCache::default())?;
+    let (mut values, mut place, mut bytes) = (Vec::new(), 0, Vec::new());
+    while place < item.len {
+        bytes.resize(num::size(piece_len.min(item.len - place)), 0);
+        content.read_at(&mut bytes, place)?;
+        values.push(pieces::chaining_value(place, std::iter::once(&bytes[..])));
+        place += wide(bytes.len());
+    }
+    content.finish()?;
+    Ok(values)
+}
+
 /// Builds the layout, which numbers the objects as the difference does.
 fn build_layout(
+    sources: &[&Source],
     packed: &Sequenced,
     carried: &Carried,
+    limits: &Limits,
     planned: &[Planned],
+    containers: Option<&OverBases<'_>>,
     places: &[Option<StoredPiece>],
     mut writer: ChunkWriter,
 ) -> Result<(Layout, Spool), Error> {
     let hot = writer.close()?;
-    let mut row_of = vec![Row::FIRST; packed.objects.len()];
-    for (row, object) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
-        row_of[object.at()] = row;
+    let mut row_of: Vec<Option<Row<Object>>> = vec![None; packed.objects.len()];
+    let leaves = containers.map_or(&[][..], |containers| &containers.over.leaves);
+    let of_row = [&carried.of_row[..], leaves].concat();
+    for (row, object) in Rows::new(0..u32::MAX).zip(&of_row) {
+        row_of[object.at()] = Some(row);
     }
+    let made =
+        |object: &Row<PackedObject>| containers.is_some_and(|containers| containers.over.segments.contains_key(object));
     let mut pieces: HashMap<Row<PackedObject>, BTreeMap<u64, Piece>> = HashMap::new();
     for (chunk, place) in planned.iter().zip(places) {
         if let (Some((object, number)), Some(place)) = (chunk.piece, place) {
@@ -300,18 +401,32 @@ fn build_layout(
     }
     let mut layout = Layout {
         landmark: Some(hot).filter(|hot| !hot.is_empty()),
-        grouped: writer.grouped.iter().map(|object| row_of[object.at()]).collect(),
+        grouped: writer.grouped.iter().filter_map(|object| row_of[object.at()]).collect(),
         chunks: writer.chunks,
         ranges: writer.ranges,
         ..Layout::default()
     };
-    for (object, from) in Rows::new(0..u32::MAX).zip(&carried.of_row) {
+    let piece_len = limits.piece_len();
+    for (object, from) in Rows::new(0..u32::MAX).zip(&of_row) {
+        if made(from) {
+            let size = row(packed, *from).size();
+            if size > piece_len {
+                let values = chaining_values(sources, row(packed, *from).first, piece_len)?;
+                let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
+                layout.large.push(Large { object, first_piece });
+                layout.pieces.extend(values.iter().map(|value| Piece { chunk: None, chaining_value: *value }));
+            }
+            continue;
+        }
         if let Some(own) = pieces.remove(from) {
             let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
             layout.large.push(Large { object, first_piece });
             layout.pieces.extend(own.into_values());
         }
         holes_of(&mut layout, object, row(packed, *from))?;
+    }
+    if let Some(over) = containers {
+        over.add_to(&mut layout, packed, &carried.of_row, &row_of)?;
     }
     Ok((layout, writer.spool))
 }

@@ -86,8 +86,7 @@ pub(super) fn plan(
             planned.extend(open.end());
         }
         let chosen = carried.binary_search(object).map_or(&[][..], |at| &choice[at][..]);
-        let chosen: Vec<BaseSize> =
-            chosen.iter().map(|base| (*base, bases.object(*base).map_or(0, |row| row.size))).collect();
+        let chosen: Vec<BaseSize> = chosen.iter().map(|base| (*base, bases.len_of(*base).unwrap_or(0))).collect();
         if from.size() > limits.piece_len() {
             if is_hot {
                 // What is read before this object must be stored before it.

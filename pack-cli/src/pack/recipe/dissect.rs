@@ -9,7 +9,7 @@ use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, 
 use sealift_store::source::LeafSource;
 use sealift_store::threads::parallel::map;
 
-use super::draft::{DraftRange, DraftSegment};
+use super::draft::{DraftPart, DraftRange, DraftSegment};
 use super::prove::{Proved, Prover};
 use crate::{Error, Progress};
 
@@ -47,7 +47,7 @@ pub(super) struct Dissection<'a> {
 }
 
 /// The leaf of a container's own bytes, which is not numbered before all of it is known.
-pub(super) const STRUCTURE: u32 = u32::MAX;
+pub(super) const STRUCTURE: DraftPart = DraftPart::Leaf(u32::MAX);
 
 impl<'a> Dissection<'a> {
     /// Finds out which blocks can be made, on `jobs` threads.
@@ -105,7 +105,7 @@ impl<'a> Dissection<'a> {
         let mut offset = 0;
         for part in parts {
             let len = part.len();
-            let range = DraftRange { leaf, offset, len };
+            let range = DraftRange { of: DraftPart::Leaf(leaf), offset, len };
             match *part {
                 Part::Stored { offset: start, .. } => self.stored.push(Use { start, range }),
                 Part::Inflated { block, start, .. } => self.inflated.push((block, Use { start, range })),
@@ -121,8 +121,8 @@ impl<'a> Dissection<'a> {
         structure: &mut LeafSource,
         progress: &Progress,
     ) -> Result<Vec<DraftSegment>, ContainerFault> {
-        self.stored.sort_by_key(|used| (used.start, used.range.leaf));
-        self.inflated.sort_by_key(|(block, used)| (*block, used.start, used.range.leaf));
+        self.stored.sort_by_key(|used| used.start);
+        self.inflated.sort_by_key(|(block, used)| (*block, used.start));
         let (mut stored, mut inflated) = (std::mem::take(&mut self.stored).into_iter().peekable(), 0);
         let uses = std::mem::take(&mut self.inflated);
         let blocks = Blocks::new(self.bytes, self.anatomy);
@@ -210,12 +210,14 @@ impl<'a> Dissection<'a> {
             let mut from = 0;
             while from < part.len() {
                 let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-                let zeros: usize = part[from..].chunks(ZEROS_LEN).take_while(|block| is_zero(block)).map(<[u8]>::len).sum();
+                let zeros: usize =
+                    part[from..].chunks(ZEROS_LEN).take_while(|block| is_zero(block)).map(<[u8]>::len).sum();
                 if zeros > 0 {
                     self.push(DraftSegment::Zeros(wide(zeros)));
                     from += zeros;
                 }
-                let others = part[from..].chunks(ZEROS_LEN).take_while(|block| !is_zero(block)).map(<[u8]>::len).sum::<usize>();
+                let others =
+                    part[from..].chunks(ZEROS_LEN).take_while(|block| !is_zero(block)).map(<[u8]>::len).sum::<usize>();
                 if others > 0 {
                     let range = append(structure, &part[from..from + others])?;
                     self.push(DraftSegment::Copied(range));
@@ -231,7 +233,7 @@ impl<'a> Dissection<'a> {
         match (self.segments.last_mut(), &segment) {
             (Some(DraftSegment::Zeros(before)), DraftSegment::Zeros(len)) => *before += len,
             (Some(DraftSegment::Copied(before)), DraftSegment::Copied(range))
-                if before.leaf == range.leaf && before.offset + before.len == range.offset =>
+                if before.of == range.of && before.offset + before.len == range.offset =>
             {
                 before.len += range.len;
             }
@@ -242,7 +244,7 @@ impl<'a> Dissection<'a> {
 
 /// Appends bytes to the structure.
 fn append(structure: &mut LeafSource, bytes: &[u8]) -> Result<DraftRange, ContainerFault> {
-    let range = DraftRange { leaf: STRUCTURE, offset: structure.pending_len(), len: wide(bytes.len()) };
+    let range = DraftRange { of: STRUCTURE, offset: structure.pending_len(), len: wide(bytes.len()) };
     structure.write(bytes).map_err(io::Error::other)?;
     Ok(range)
 }

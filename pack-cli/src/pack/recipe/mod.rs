@@ -1,8 +1,10 @@
 //! Finds containers in the sources, and how they are made of their members: recipes (recipes 3).
 
+mod base_views;
 mod dissect;
 mod draft;
 mod layout;
+mod over;
 mod prove;
 
 use std::collections::{HashMap, HashSet};
@@ -10,19 +12,22 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use sealift_format::DEPTH_MAX;
 use sealift_format::num::{self, at, up_to, wide};
-use sealift_format::{DEPTH_MAX, Row};
 use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part as MemberPart, ReadAt};
 use sealift_store::contents::tasks::{Item, Part};
 use sealift_store::source::{LeafSource, OpenCache, OpenContent, Source};
 use sealift_store::threads::parallel::map_with;
 
 use super::order::AccessOrder;
-use super::sequence::{PackedObject, Sequenced};
+use super::sequence::Sequenced;
 use crate::{Error, Progress};
+pub(super) use base_views::BaseViews;
 use dissect::{Dissection, STRUCTURE, spool};
-use draft::{Draft, DraftRange, DraftSegment, Drafted};
-pub(super) use layout::add_recipes;
+use draft::{Draft, DraftPart, DraftSegment, Drafted};
+pub(super) use layout::{Numbers, add_recipes, view_of};
+pub(super) use over::Over;
+use over::SegmentsOf;
 
 /// The shortest content that is taken apart, in bytes.
 const LEN_MIN: u64 = 512;
@@ -83,7 +88,10 @@ impl Containers {
         };
         let (mut made, mut leaves_of) = (Vec::new(), HashMap::new());
         for item in candidates {
-            let content = Contained { content: sources[item.source].open(item.content, &mut OpenCache::default())?, len: item.len };
+            let content = Contained {
+                content: sources[item.source].open(item.content, &mut OpenCache::default())?,
+                len: item.len,
+            };
             let path = path_of(sources[item.source], item.content);
             let id = hash(&content).map_err(|error| failed(&path, error))?;
             let first = num::fit(finder.leaves.count(), "the number of leaves")?;
@@ -110,9 +118,10 @@ impl Containers {
         self.made.iter().map(|made| (made.item.source, made.item.content)).collect()
     }
 
-    /// Returns the objects that are made.
-    pub(super) fn made_objects(&self, packed: &Sequenced) -> HashSet<Row<PackedObject>> {
-        self.made.iter().map(|made| packed.object_of[made.item.source][at(made.item.content)]).collect()
+    /// Returns how each object is made that is.
+    pub(super) fn segments(&self, packed: &Sequenced) -> SegmentsOf {
+        let object = |made: &Drafted| packed.object_of[made.item.source][at(made.item.content)];
+        self.made.iter().map(|made| (object(made), self.drafts[made.draft].segments.clone())).collect()
     }
 
     /// Adds the leaves of each container to an order of access, after its first part. `source` is the number of their source.
@@ -206,7 +215,7 @@ impl Finder<'_> {
             let id = spool(&content, &mut self.leaves)?;
             let leaf = self.leaves.finish_leaf(own_path)?;
             dissection.add_member(leaf, &member.parts);
-            ids.insert(leaf, id);
+            ids.insert(DraftPart::Leaf(leaf), id);
             let inner = if level < DEPTH_MAX {
                 let own_path = self.leaves.path_of(leaf).to_vec();
                 self.draft(&content, id, &own_path, level + 1)?
@@ -223,7 +232,7 @@ impl Finder<'_> {
         }
         self.scratch.truncate(0)?;
         let mut segments = dissection.cut(&mut self.scratch, self.progress)?;
-        let used: HashSet<u32> = segments.iter().flat_map(DraftSegment::ranges).map(|range| range.leaf).collect();
+        let used: HashSet<DraftPart> = segments.iter().flat_map(DraftSegment::ranges).map(|range| range.of).collect();
         let used: HashSet<&[u8; 32]> = used.iter().filter_map(|leaf| ids.get(leaf)).collect();
         if !ids.values().all(|id| used.contains(id)) {
             tracing::info!(path = %String::from_utf8_lossy(path), "stored as it is: its members share parts of each other");
@@ -253,15 +262,10 @@ impl Finder<'_> {
 
 /// Gives the structure its number.
 fn name_structure(segment: &mut DraftSegment, leaf: u32) {
-    let name = |range: &mut DraftRange| {
-        if range.leaf == STRUCTURE {
-            range.leaf = leaf;
+    for range in segment.ranges_mut() {
+        if range.of == STRUCTURE {
+            range.of = DraftPart::Leaf(leaf);
         }
-    };
-    match segment {
-        DraftSegment::Copied(range) => name(range),
-        DraftSegment::Zeros(_) => {}
-        DraftSegment::Encoded { inputs, .. } => inputs.iter_mut().for_each(name),
     }
 }
 

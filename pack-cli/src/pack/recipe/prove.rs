@@ -7,6 +7,8 @@ use sealift_format::{Coder, Zlib};
 use sealift_store::container::{Block, BlockCodec, Hint};
 use sealift_store::recipe::encode;
 
+/// The CRC and the length at the end of a gzip member.
+const GZIP_TRAILER_LEN: usize = 8;
 /// Blocks of one codec without any that could be made, after which no more are tried.
 const GIVE_UP: u32 = 16;
 
@@ -36,13 +38,8 @@ struct Known {
 impl Prover {
     /// Returns what makes a block, whose stored bytes decode to `plain`; `None` if nothing does.
     pub(super) fn prove(&self, block: &Block, hint: Hint, stored: &[u8], plain: &[u8]) -> Option<Proved> {
-        let (before, after, is_raw) = match block.codec {
-            BlockCodec::Zlib => (0, 0, false),
-            BlockCodec::Deflate => (0, 0, true),
-            BlockCodec::Gzip => (gzip_header_len(stored)?, 8, true),
-            _ => return None,
-        };
-        let body = stored.get(before..stored.len().checked_sub(after)?)?;
+        let (before, body) = body_of(block.codec, stored)?;
+        let (after, is_raw) = (stored.len() - before - body.len(), block.codec != BlockCodec::Zlib);
         let (known, is_hopeless) = {
             let state = self.state.lock();
             let known = state.get(&block.codec);
@@ -65,6 +62,16 @@ impl Prover {
         }
         found.map(|coder| Proved { coder, before, after })
     }
+}
+
+/// Returns the part of a block that an encoder may make, with the number of bytes before it; `None` if there is no encoder for the codec.
+pub(super) fn body_of(codec: BlockCodec, stored: &[u8]) -> Option<(usize, &[u8])> {
+    let (before, after) = match codec {
+        BlockCodec::Zlib | BlockCodec::Deflate => (0, 0),
+        BlockCodec::Gzip => (gzip_header_len(stored)?, GZIP_TRAILER_LEN),
+        _ => return None,
+    };
+    Some((before, stored.get(before..stored.len().checked_sub(after)?)?))
 }
 
 fn makes(coder: &Coder, plain: &[u8], body: &[u8]) -> bool {
@@ -90,7 +97,13 @@ fn candidates(hint: Hint, is_raw: bool, body: &[u8]) -> Vec<Coder> {
     for mem_level in [8, 9] {
         for strategy in strategies {
             let of = |level: &u8| {
-                Coder::Zlib(Zlib { level: *level, window_bits: window_bits.clamp(9, 15), is_raw, mem_level, strategy: *strategy })
+                Coder::Zlib(Zlib {
+                    level: *level,
+                    window_bits: window_bits.clamp(9, 15),
+                    is_raw,
+                    mem_level,
+                    strategy: *strategy,
+                })
             };
             found.extend(levels.iter().map(of));
         }

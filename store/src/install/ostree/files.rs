@@ -51,7 +51,8 @@ impl<'a> Work<'a> {
         for object in plan.wanted.keys().flatten() {
             wanted[object.at()] = true;
         }
-        let large = bundle.layout.large.iter().map(|large| large.object).filter(|object| bundle.layout.is_stored(*object));
+        let large =
+            bundle.layout.large.iter().map(|large| large.object).filter(|object| bundle.layout.is_stored(*object));
         let large = large.filter(|object| wanted.get(object.at()).is_some_and(|is_wanted| *is_wanted));
         let large = large.map(|object| (object, Mutex::default())).collect();
         let reads = ReadPlan::new(bundle.into(), wanted, &|_, _| false);

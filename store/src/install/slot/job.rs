@@ -146,9 +146,8 @@ impl Job<'_> {
         let place = options.bases.place_or(first.target.slot.shown());
         let has_prefix = plan.chunks().iter().any(|chunk| !bundle.layout.chunks[chunk.at()].prefix.is_empty());
         let needed = base::needed(bundle, bases, plan.chunks(), of_base.iter().copied());
-        let is_lacking = |object: &Row<Object>| {
-            bundle.index.object(*object).size > 0 && bundle.layout.recipes.of(*object).is_none()
-        };
+        let is_lacking =
+            |object: &Row<Object>| bundle.index.object(*object).size > 0 && bundle.layout.recipes.of(*object).is_none();
         if bases.is_empty() && (has_prefix || !needed.is_empty() || of_base.iter().any(is_lacking)) {
             return Err(Error::missing_base(place, "its content was changed, and the delta alone cannot restore it"));
         }
