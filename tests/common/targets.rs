@@ -318,7 +318,8 @@ pub fn bundle_deep(data: &[u8]) {
         layout_blake3: hash(&layout_frame),
     };
     let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
-    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None, images: Vec::new() };
+    let root =
+        Root { identity, contents, maxima, annotations: Vec::new(), bases: None, images: Vec::new(), recipes: None };
     let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
     let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));

@@ -163,7 +163,7 @@ impl Layout {
             return Err(row_fault("an object with holes has a recipe", row));
         }
         let mut used = alloc::vec![false; self.recipes.views.len()];
-        let of_prefix = |range: &BaseRange| Some(range.object.at().checked_sub(at(self.recipes.base_objects))?);
+        let of_prefix = |range: &BaseRange| range.object.at().checked_sub(at(self.recipes.base_objects));
         let of_range = |range: &PartRange| match range.of {
             PartOf::View(view) => Some(view.at()),
             PartOf::Object(_) | PartOf::Base(_) => None,

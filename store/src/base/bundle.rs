@@ -34,7 +34,7 @@ pub(super) struct BundleReader<'a> {
     /// The last portion that was verified: a large one is read in many parts.
     checked: Option<Portion>,
     /// What makes objects, for each depth of recipes.
-    makers: [Maker; DEPTH_MAX as usize],
+    makers: Vec<Maker>,
     /// How many objects are being made, each for the one before.
     depth: usize,
     /// The last portion that was made.
@@ -94,7 +94,7 @@ impl<'a> BundleReader<'a> {
             prefix: Vec::new(),
             kept: Vec::new(),
             checked: None,
-            makers: std::array::from_fn(|_| Maker::new(jobs)),
+            makers: (0..DEPTH_MAX).map(|_| Maker::new(jobs)).collect(),
             depth: 0,
             made: None,
         }

@@ -119,7 +119,7 @@ pub struct BaseReader<'a> {
     bases: &'a Bases,
     readers: Vec<Box<dyn ObjectReader + 'a>>,
     /// What makes views, for each depth of views.
-    views: [Maker; DEPTH_MAX as usize],
+    views: Vec<Maker>,
     /// How many views are being made, each for the one before.
     depth: usize,
     /// Reads objects that have a recipe.
@@ -360,7 +360,7 @@ impl<'a> BaseReader<'a> {
         Self {
             bases,
             readers: readers.collect(),
-            views: std::array::from_fn(|_| Maker::new(bases.jobs)),
+            views: (0..DEPTH_MAX).map(|_| Maker::new(bases.jobs)).collect(),
             depth: 0,
             own: None,
         }

@@ -179,7 +179,7 @@ mod tests {
         };
         let maxima = Maxima { piece_log2: 12, window_log: 10, ..Maxima::default() };
         let (annotations, bases, images) = Default::default();
-        let root = Root { identity, contents, maxima, annotations, bases, images };
+        let root = Root { identity, contents, maxima, annotations, bases, images, recipes: None };
         Head::new(root, Vec::new(), 64).expect("it is sound")
     }
 

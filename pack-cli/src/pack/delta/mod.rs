@@ -184,6 +184,59 @@ impl<'a> Prepared<'a> {
         let Self { sources, packed, bases, limits, .. } = self;
         Encoder { sources, packed, bases, limits, options, progress }.run(planned, writer)
     }
+
+    /// Builds the layout, which numbers the objects as the difference does.
+    fn layout(&self, places: &[Option<StoredPiece>], mut writer: ChunkWriter) -> Result<(Layout, Spool), Error> {
+        let Self { sources, packed, carried, limits, planned, .. } = self;
+        let containers = self.containers.as_ref();
+        let hot = writer.close()?;
+        let mut row_of: Vec<Option<Row<Object>>> = vec![None; packed.objects.len()];
+        let leaves = containers.map_or(&[][..], |containers| &containers.over.leaves);
+        let of_row = [&carried.of_row[..], leaves].concat();
+        for (row, object) in Rows::new(0..u32::MAX).zip(&of_row) {
+            row_of[object.at()] = Some(row);
+        }
+        let made = |object: &Row<PackedObject>| {
+            containers.is_some_and(|containers| containers.over.segments.contains_key(object))
+        };
+        let mut pieces: HashMap<Row<PackedObject>, BTreeMap<u64, Piece>> = HashMap::new();
+        for (chunk, place) in planned.iter().zip(places) {
+            if let (Some((object, number)), Some(place)) = (chunk.piece, place) {
+                let chunk = place.job.map(|job| writer.chunk_of_job[job]);
+                pieces.entry(object).or_default().insert(number, Piece { chunk, chaining_value: place.chaining_value });
+            }
+        }
+        let mut layout = Layout {
+            landmark: Some(hot).filter(|hot| !hot.is_empty()),
+            grouped: writer.grouped.iter().filter_map(|object| row_of[object.at()]).collect(),
+            chunks: writer.chunks,
+            ranges: writer.ranges,
+            ..Layout::default()
+        };
+        let piece_len = limits.piece_len();
+        for (object, from) in Rows::new(0..u32::MAX).zip(&of_row) {
+            if made(from) {
+                let size = row(packed, *from).size();
+                if size > piece_len {
+                    let values = chaining_values(sources, row(packed, *from).first, piece_len)?;
+                    let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
+                    layout.large.push(Large { object, first_piece });
+                    layout.pieces.extend(values.iter().map(|value| Piece { chunk: None, chaining_value: *value }));
+                }
+                continue;
+            }
+            if let Some(own) = pieces.remove(from) {
+                let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
+                layout.large.push(Large { object, first_piece });
+                layout.pieces.extend(own.into_values());
+            }
+            holes_of(&mut layout, object, row(packed, *from))?;
+        }
+        if let Some(over) = containers {
+            over.add_to(&mut layout, packed, &carried.of_row, &row_of)?;
+        }
+        Ok((layout, writer.spool))
+    }
 }
 
 /// Packs what `refs` have and a target lacks into a delta bundle; writes nothing if the target already holds exactly what would be packed.
@@ -370,63 +423,4 @@ fn chaining_values(sources: &[&Source], item: Item, piece_len: u64) -> Result<Ve
     }
     content.finish()?;
     Ok(values)
-}
-
-/// Builds the layout, which numbers the objects as the difference does.
-fn build_layout(
-    sources: &[&Source],
-    packed: &Sequenced,
-    carried: &Carried,
-    limits: &Limits,
-    planned: &[Planned],
-    containers: Option<&OverBases<'_>>,
-    places: &[Option<StoredPiece>],
-    mut writer: ChunkWriter,
-) -> Result<(Layout, Spool), Error> {
-    let hot = writer.close()?;
-    let mut row_of: Vec<Option<Row<Object>>> = vec![None; packed.objects.len()];
-    let leaves = containers.map_or(&[][..], |containers| &containers.over.leaves);
-    let of_row = [&carried.of_row[..], leaves].concat();
-    for (row, object) in Rows::new(0..u32::MAX).zip(&of_row) {
-        row_of[object.at()] = Some(row);
-    }
-    let made =
-        |object: &Row<PackedObject>| containers.is_some_and(|containers| containers.over.segments.contains_key(object));
-    let mut pieces: HashMap<Row<PackedObject>, BTreeMap<u64, Piece>> = HashMap::new();
-    for (chunk, place) in planned.iter().zip(places) {
-        if let (Some((object, number)), Some(place)) = (chunk.piece, place) {
-            let chunk = place.job.map(|job| writer.chunk_of_job[job]);
-            pieces.entry(object).or_default().insert(number, Piece { chunk, chaining_value: place.chaining_value });
-        }
-    }
-    let mut layout = Layout {
-        landmark: Some(hot).filter(|hot| !hot.is_empty()),
-        grouped: writer.grouped.iter().filter_map(|object| row_of[object.at()]).collect(),
-        chunks: writer.chunks,
-        ranges: writer.ranges,
-        ..Layout::default()
-    };
-    let piece_len = limits.piece_len();
-    for (object, from) in Rows::new(0..u32::MAX).zip(&of_row) {
-        if made(from) {
-            let size = row(packed, *from).size();
-            if size > piece_len {
-                let values = chaining_values(sources, row(packed, *from).first, piece_len)?;
-                let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
-                layout.large.push(Large { object, first_piece });
-                layout.pieces.extend(values.iter().map(|value| Piece { chunk: None, chaining_value: *value }));
-            }
-            continue;
-        }
-        if let Some(own) = pieces.remove(from) {
-            let first_piece = num::fit(layout.pieces.len(), "the number of pieces")?;
-            layout.large.push(Large { object, first_piece });
-            layout.pieces.extend(own.into_values());
-        }
-        holes_of(&mut layout, object, row(packed, *from))?;
-    }
-    if let Some(over) = containers {
-        over.add_to(&mut layout, packed, &carried.of_row, &row_of)?;
-    }
-    Ok((layout, writer.spool))
 }
