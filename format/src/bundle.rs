@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::{Chunk, Head, Holds, Index, Layout, Row};
+use crate::{Chunk, Head, Holds, Index, Layout, Object, Row};
 
 /// A bundle whose head, layout and index have been read and checked. This does not mean that its root is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,12 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// Returns an object of the index, or a leaf.
+    #[must_use]
+    pub fn object(&self, object: Row<Object>) -> Option<&Object> {
+        object.get(self.index.objects()).or_else(|| self.layout.recipes.leaf(object))
+    }
+
     /// Returns for each object, and then for each leaf, the chunk whose group contains it; `None` for large objects, and for those without data.
     #[must_use]
     pub fn homes(&self) -> Vec<Option<Row<Chunk>>> {

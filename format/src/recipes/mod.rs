@@ -5,6 +5,7 @@ mod encode;
 mod parse;
 mod sums;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -155,6 +156,27 @@ impl Recipes {
     pub fn of(&self, object: Row<Object>) -> Option<&Made> {
         let found = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
         self.made.get(at(self.by_object[found].1))
+    }
+
+    /// Returns the objects that are stored and of which an object is made, in ascending order: itself, if it has no recipe.
+    #[must_use]
+    pub fn stored_of(&self, object: Row<Object>) -> Vec<Row<Object>> {
+        let (mut pending, mut found) = (alloc::vec![object], BTreeSet::new());
+        let mut seen = BTreeSet::new();
+        while let Some(object) = pending.pop() {
+            let Some(made) = self.of(object) else {
+                found.insert(object);
+                continue;
+            };
+            for range in self.segments(&made.segments).iter().flat_map(|segment| self.ranges(segment)) {
+                if let PartOf::Object(object) = range.of
+                    && seen.insert(object)
+                {
+                    pending.push(object);
+                }
+            }
+        }
+        found.into_iter().collect()
     }
 
     /// Returns segments.

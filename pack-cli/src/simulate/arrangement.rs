@@ -180,7 +180,7 @@ impl Stored {
 
 /// Returns for each object its share of the stored bytes of its group's chunk.
 fn shares(bundle: &Bundle) -> Vec<u64> {
-    let mut shares = vec![0; bundle.index.objects().len()];
+    let mut shares = vec![0; bundle.index.objects().len() + bundle.layout.recipes.leaves.len()];
     for chunk in &bundle.layout.chunks {
         for object in group(bundle, chunk) {
             let share = u128::from(len_of(bundle, *object)) * u128::from(chunk.stored_len);
@@ -250,5 +250,5 @@ fn wanted_pieces<'a>(bundle: &'a Bundle, wanted: &'a Wanted) -> impl Iterator<It
 
 /// Returns the length of an object without its holes.
 fn len_of(bundle: &Bundle, object: Row<Object>) -> u64 {
-    data_len(bundle.layout.holes_of(object), 0..bundle.index.object(object).size)
+    data_len(bundle.layout.holes_of(object), 0..bundle.object(object).map_or(0, |row| row.size))
 }

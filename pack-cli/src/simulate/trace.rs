@@ -67,6 +67,10 @@ impl Trace {
                     let prefixes: Vec<Wanted> = prefixes.collect();
                     trace.wanted.push(wanted);
                     trace.wanted.extend(prefixes);
+                } else if layout.recipes.of(object).is_some() {
+                    trace.objects += 1;
+                    let parts = layout.recipes.stored_of(object).into_iter();
+                    trace.wanted.extend(parts.map(|object| Wanted { bundle: 0, object, ranges: Vec::new() }));
                 } else if let Some(wanted) = in_base(number_of(&by_id, index.object(object))?, ranges) {
                     trace.of_base += 1;
                     trace.wanted.push(wanted);

@@ -217,7 +217,9 @@ impl Parts {
             let made = Index::parse(made, entries).ok()?;
             let numbers = difference.carried_in(&made);
             if numbers.len() == difference.objects().len() {
-                own.set(&maxima(&made, &layout.renumbered(numbers), own.piece_log2, own.window_log).ok()?);
+                let objects = made.objects().len().try_into().ok()?;
+                let layout = layout.renumbered(numbers, objects);
+                own.set(&maxima(&made, &layout, own.piece_log2, own.window_log).ok()?);
             }
         } else {
             let index = Index::parse(index.to_vec(), entries).ok()?;

@@ -262,10 +262,8 @@ pub fn pack_delta(
     let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
 
     progress.enter(Phase::Finishing, 0, 0);
-    let Prepared { sources, packed, order, index, named, difference, carried, limits, planned, containers, .. } =
-        &prepared;
-    let (mut layout, spool) =
-        build_layout(sources, packed, carried, limits, planned, containers.as_ref(), &places, writer)?;
+    let (mut layout, spool) = prepared.layout(&places, writer)?;
+    let Prepared { sources, packed, order, index, named, difference, limits, .. } = &prepared;
     let common = CommonFiles::of(sources.iter().copied());
     layout.repository = common.files;
     let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };

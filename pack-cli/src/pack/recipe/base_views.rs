@@ -128,9 +128,11 @@ impl BaseViews {
             let own_path = [path, b"//", &member.path].concat();
             let number = self.push(Some(own_path.clone()), segments, id)?;
             if level < DEPTH_MAX && member.len >= LEN_MIN && is_container(&content)? {
-                match self.add(DraftPart::View(number), &content, &own_path, level + 1, progress) {
-                    Err(ContainerFault::Io(error)) => return Err(error.into()),
-                    Ok(()) | Err(_) => {}
+                // One that lies is not looked into.
+                if let Err(ContainerFault::Io(error)) =
+                    self.add(DraftPart::View(number), &content, &own_path, level + 1, progress)
+                {
+                    return Err(error.into());
                 }
             }
         }
