@@ -307,6 +307,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         zone,
         signature_room: 64,
         jobs,
+        recipes: true,
         delta_memory: PackOptions::DELTA_MEMORY,
         limits: Limits::default(),
     }
