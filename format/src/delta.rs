@@ -1,7 +1,7 @@
 //! A delta bundle: what it carries, and the full bundle that results with its bases (delta 3).
 
 use crate::difference::base_object;
-use crate::head::compare;
+use crate::error::compare;
 use crate::layout::{check_ranges, index_maxima, layout_maxima, maxima};
 use crate::num::{fit, wide};
 use crate::{Bundle, Difference, Error, Head, Index, Layout, Maxima, Part, RootBases, verity};

@@ -197,3 +197,16 @@ impl Error {
         }
     }
 }
+
+/// Compares fields, each given as its name, the declared value and the found value.
+pub(crate) fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
+    match fields.iter().find(|(_, declared, found)| declared != found) {
+        Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),
+        None => Ok(()),
+    }
+}
+
+/// Returns an error about a row of a layout.
+pub(crate) fn layout_row(what: &'static str, row: usize) -> Error {
+    Error::Row { part: Part::Layout, what, row: u64::try_from(row).unwrap_or(u64::MAX) }
+}

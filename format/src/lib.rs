@@ -13,6 +13,7 @@ extern crate std;
 
 mod area;
 mod attributes;
+mod base_object;
 mod bundle;
 mod byte_difference;
 mod bytes;
@@ -34,7 +35,7 @@ mod opener;
 pub mod ostree;
 pub mod pieces;
 mod preamble;
-mod recipes;
+pub mod recipes;
 mod request;
 mod row;
 pub mod verity;
@@ -42,6 +43,7 @@ pub mod walk;
 
 pub use area::{Envelope, area_len_for};
 pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
+pub use base_object::BaseObject;
 pub use bundle::Bundle;
 pub use byte_difference::{ByteDifference, Run, encode_byte_difference};
 pub use cost::Cost;
@@ -58,7 +60,7 @@ pub use index::{
 };
 pub use kind::Kind;
 pub use layout::{
-    BLOCK_LEN, BaseObject, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece,
+    BLOCK_LEN, BaseRange, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece,
     RepositoryFile, data_len, data_ranges, maxima,
 };
 pub use limits::Limits;

@@ -209,7 +209,7 @@ pub mod verify;
 pub use output::Output;
 pub use sealift_format::{
     Bundle, Chunk, Delta, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row,
-    data_ranges, difference, name,
+    data_ranges, difference, name, recipes,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};

@@ -9,6 +9,7 @@ use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, Opener, Step};
 
 use crate::Error;
+use crate::fs::unnamed::unnamed_file;
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -216,6 +217,31 @@ impl Input {
             at += num::wide(len);
         }
         self.finish(head)
+    }
+
+    /// Copies the chunks of a pipe, at which it stands, to a file without a name in the directory for temporary files, so that they can be read in any
+    /// order. A file stays what it is.
+    ///
+    /// # Errors
+    /// Returns an error if the pipe ends too early, continues after the bundle's end, or that directory has too little space.
+    pub fn keep_chunks(&mut self, head: &Head) -> Result<(), Error> {
+        if matches!(self.from, From::File { .. }) {
+            return Ok(());
+        }
+        let folder = std::env::temp_dir();
+        let file = unnamed_file(&folder).map_err(|error| Error::io("create a file in", &folder, error))?;
+        let (mut at, end) = (head.chunks_at(), head.file_len());
+        self.skip_to(at, head)?;
+        let mut buffer = vec![0; num::size((end - at).min(READ_LEN))];
+        while at < end {
+            let len = num::up_to(end - at, buffer.len());
+            self.read_exact_at(&mut buffer[..len], at, head)?;
+            file.write_all_at(&buffer[..len], at).map_err(|error| Error::io("write to a file in", &folder, error))?;
+            at += num::wide(len);
+        }
+        self.finish(head)?;
+        self.from = From::File { file, len: end };
+        Ok(())
     }
 
     /// Returns the file, if the input is one: for threads that read directly.

@@ -9,7 +9,6 @@ use crate::area::{self, Envelope};
 use crate::num::{at, fit, wide};
 use crate::{Error, Preamble};
 
-pub(crate) use root::compare;
 pub use root::{Contents, Identity, Maxima, Root, RootBase, RootBases};
 
 /// The head of a bundle. It is well-formed, but not necessarily trusted.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bytes::{Reader, SectionRule, put_section, read_sections};
+use crate::error::compare;
 use crate::hex;
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
@@ -413,14 +414,6 @@ impl Maxima {
         self.check_index(found)?;
         compare(&[("disk", self.disk, found.disk)])?;
         self.check_layout(found)
-    }
-}
-
-/// Compares fields, each given as its name, the declared value and the found value.
-pub(crate) fn compare(fields: &[(&'static str, u64, u64)]) -> Result<(), Error> {
-    match fields.iter().find(|(_, declared, found)| declared != found) {
-        Some(&(what, declared, found)) => Err(Error::Maximum { what, declared, found }),
-        None => Ok(()),
     }
 }
 

@@ -18,10 +18,9 @@ use crate::row::{Row, Table};
 
 pub(crate) use encode::{index_maxima, layout_maxima};
 pub use objects::Objects;
+pub use prefixes::BaseRange;
 pub(crate) use prefixes::check_ranges;
-pub use prefixes::{BaseObject, BaseRange};
 pub use repository::RepositoryFile;
-pub(crate) use rows::row_fault;
 
 /// The length in bytes of a block, the unit of holes (core 7.1).
 pub const BLOCK_LEN: u64 = 4096;

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::bytes::{Reader, SectionRule, read_sections};
+use crate::error::layout_row;
 use crate::index::Object;
 use crate::num::{at, fit};
 use crate::recipes::{PartOf, PartRange, Recipes};
@@ -11,7 +12,7 @@ use crate::{Error, Part, Row, pieces};
 
 use super::prefixes::{BaseRange, parse_prefixes};
 use super::repository::parse_repository;
-use super::rows::{parse_steps, row_fault};
+use super::rows::parse_steps;
 use super::{BLOCK_LEN, Chunk, Codec, Extent, HOLE_BLOCKS, Holds, Holes, Large, Layout, Objects, Piece, data_len};
 
 const RULES: [SectionRule; 8] = [
@@ -84,29 +85,29 @@ impl Layout {
             let mut len = 0_u64;
             for &object in self.group(range) {
                 let Some(&Object { size, .. }) = object.get(objects) else {
-                    return Err(row_fault(UNKNOWN_OBJECT, row));
+                    return Err(layout_row(UNKNOWN_OBJECT, row));
                 };
                 if size > piece_len {
-                    return Err(row_fault("a group has an object that is to be in pieces", row));
+                    return Err(layout_row("a group has an object that is to be in pieces", row));
                 }
                 let data = data_len(self.holes_of(object), 0..size);
                 if data == 0 {
-                    return Err(row_fault("a group has an object without data", row));
+                    return Err(layout_row("a group has an object without data", row));
                 }
                 if core::mem::replace(&mut placed[object.at()], true) {
-                    return Err(row_fault("an object is in groups twice", row));
+                    return Err(layout_row("an object is in groups twice", row));
                 }
                 len += data;
             }
             if len != u64::from(chunk.len) {
-                return Err(row_fault("a group's length is not that of its objects", row));
+                return Err(layout_row("a group's length is not that of its objects", row));
             }
         }
         for (row, object) in Row::all(objects) {
             let has_data = object.size <= piece_len && data_len(self.holes_of(row), 0..object.size) > 0;
             let grouped = has_data && self.recipes.of(row).is_none();
             if grouped != placed[row.at()] {
-                return Err(row_fault("an object is in no group", row.at()));
+                return Err(layout_row("an object is in no group", row.at()));
             }
         }
         Ok(())
@@ -117,7 +118,7 @@ impl Layout {
         for large in &self.large {
             let values: Vec<[u8; 32]> = self.pieces_of(large.object).iter().map(|piece| piece.chaining_value).collect();
             if pieces::object_id(&values) != Some(objects[large.object.at()].id) {
-                return Err(row_fault("an object's chaining values do not merge to its id", large.object.at()));
+                return Err(layout_row("an object's chaining values do not merge to its id", large.object.at()));
             }
         }
         Ok(())
@@ -135,16 +136,16 @@ impl Layout {
                 let data = if is_made { 0 } else { data_len(holes, start..end) };
                 match piece.chunk {
                     None if data == 0 => {}
-                    None => return Err(row_fault("a piece with data has no chunk", row)),
-                    Some(_) if data == 0 => return Err(row_fault("a piece without data has a chunk", row)),
+                    None => return Err(layout_row("a piece with data has no chunk", row)),
+                    Some(_) if data == 0 => return Err(layout_row("a piece without data has a chunk", row)),
                     Some(chunk) => match chunk.get(&self.chunks) {
                         Some(Chunk { holds: Holds::Piece, len, .. }) if u64::from(*len) == data => {
                             used[chunk.at()] = true;
                         }
                         Some(Chunk { holds: Holds::Piece, .. }) => {
-                            return Err(row_fault("a piece's chunk has another length than its data", row));
+                            return Err(layout_row("a piece's chunk has another length than its data", row));
                         }
-                        _ => return Err(row_fault("a piece's chunk is a group or does not exist", row)),
+                        _ => return Err(layout_row("a piece's chunk is a group or does not exist", row)),
                     },
                 }
                 start = end;
@@ -152,7 +153,7 @@ impl Layout {
         }
         let unused = self.chunks.iter().zip(&used).position(|(chunk, used)| chunk.holds == Holds::Piece && !used);
         match unused {
-            Some(row) => Err(row_fault("no piece names the chunk", row)),
+            Some(row) => Err(layout_row("no piece names the chunk", row)),
             None => Ok(()),
         }
     }
@@ -160,7 +161,7 @@ impl Layout {
     /// Checks that objects with a recipe have no holes, and that each view is used.
     fn check_made(&self) -> Result<(), Error> {
         if let Some(row) = self.holes.iter().position(|holes| self.recipes.of(holes.object).is_some()) {
-            return Err(row_fault("an object with holes has a recipe", row));
+            return Err(layout_row("an object with holes has a recipe", row));
         }
         let mut used = alloc::vec![false; self.recipes.views.len()];
         let of_prefix = |range: &BaseRange| range.object.at().checked_sub(at(self.recipes.base_objects));
@@ -175,7 +176,7 @@ impl Layout {
             }
         }
         match used.iter().position(|used| !used) {
-            Some(row) => Err(row_fault("a view is not used", row)),
+            Some(row) => Err(layout_row("a view is not used", row)),
             None => Ok(()),
         }
     }
@@ -184,7 +185,7 @@ impl Layout {
     fn check_order(&self, hashed: &[bool]) -> Result<(), Error> {
         for large in self.large.iter().filter(|large| hashed.get(large.object.at()).is_some_and(|hashed| *hashed)) {
             if !self.pieces_of(large.object).iter().filter_map(|piece| piece.chunk).is_sorted() {
-                return Err(row_fault("an OSTree file's pieces lie in chunks that descend", large.object.at()));
+                return Err(layout_row("an OSTree file's pieces lie in chunks that descend", large.object.at()));
             }
         }
         Ok(())
@@ -220,16 +221,16 @@ fn parse_chunks(mut reader: Reader<'_>) -> Result<(Vec<Chunk>, usize), Error> {
     let columns = known.into_iter().zip(stored_lens).zip(lens).zip(groups).zip(digests);
     for (row, ((((codec, stored_len), len), objects), digest)) in columns.enumerate() {
         if len == 0 || stored_len == 0 {
-            return Err(row_fault("a chunk is empty", row));
+            return Err(layout_row("a chunk is empty", row));
         }
         if codec == Codec::Raw && stored_len != len {
-            return Err(row_fault("a raw chunk's two lengths differ", row));
+            return Err(layout_row("a raw chunk's two lengths differ", row));
         }
         let holds = match objects {
             0 => Holds::Piece,
             _ => {
                 let Some(end) = grouped.checked_add(objects) else {
-                    return Err(row_fault("the groups have more objects than can be numbered", row));
+                    return Err(layout_row("the groups have more objects than can be numbered", row));
                 };
                 Holds::Group(core::mem::replace(&mut grouped, end)..end)
             }
@@ -244,7 +245,7 @@ fn parse_groups(mut reader: Reader<'_>, count: usize) -> Result<Vec<Row<Object>>
     let numbers = parse_steps(&mut reader, count)?;
     reader.finish()?;
     let rows = numbers.into_iter().map(Row::new).collect::<Option<_>>();
-    rows.ok_or_else(|| row_fault(UNKNOWN_OBJECT, 0))
+    rows.ok_or_else(|| layout_row(UNKNOWN_OBJECT, 0))
 }
 
 fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>, Vec<Extent>), Error> {
@@ -256,10 +257,10 @@ fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>
     for (row, (object, extents)) in numbers.zip(counts).enumerate() {
         let ascends = |object: &Row<Object>| holes.last().is_none_or(|last| last.object < *object);
         let Some(object) = Row::new(object).filter(|object| object.at() < objects.len() && ascends(object)) else {
-            return Err(row_fault("objects with holes do not ascend, or one does not exist", row));
+            return Err(layout_row("objects with holes do not ascend, or one does not exist", row));
         };
         let Some(end) = total.checked_add(extents).filter(|_| extents > 0) else {
-            return Err(row_fault("an object with holes has none, or there are too many", row));
+            return Err(layout_row("an object with holes has none, or there are too many", row));
         };
         holes.push(Holes { object, extents: core::mem::replace(&mut total, end)..end });
     }
@@ -272,14 +273,14 @@ fn parse_holes(mut reader: Reader<'_>, objects: &[Object]) -> Result<(Vec<Holes>
         let mut free_from = 0;
         for extent in &extents[at(object.extents.start)..at(object.extents.end)] {
             if extent.start < free_from {
-                return Err(row_fault("holes touch or do not ascend", row));
+                return Err(layout_row("holes touch or do not ascend", row));
             }
             if extent.len < HOLE_BLOCKS {
-                return Err(row_fault("a hole is shorter than 16 blocks", row));
+                return Err(layout_row("a hole is shorter than 16 blocks", row));
             }
             match extent.start.checked_add(extent.len) {
                 Some(end) if end <= blocks => free_from = end + 1,
-                _ => return Err(row_fault("a hole passes the end of its object", row)),
+                _ => return Err(layout_row("a hole passes the end of its object", row)),
             }
         }
     }

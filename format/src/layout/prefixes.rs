@@ -3,43 +3,13 @@
 use alloc::vec::Vec;
 
 use crate::bytes::{Reader, put_planes};
-use crate::index::Object;
+use crate::error::layout_row;
 use crate::num;
 use crate::recipes::{PartOf, PartRange};
-use crate::{Error, Row, Table};
+use crate::{Error, Row};
 
-use super::rows::row_fault;
 use super::{Chunk, Layout};
-
-/// An object in the table of the objects of all bases: those of the first, then those of the second, and so on (delta 2).
-#[derive(Clone, Copy, Debug)]
-#[allow(clippy::exhaustive_enums, reason = "it names a table, and has no value")]
-pub enum BaseObject {}
-
-impl BaseObject {
-    /// Returns the row of an object of the first base.
-    #[must_use]
-    pub fn of_first(object: Row<Object>) -> Row<Self> {
-        object.cast()
-    }
-
-    /// Returns the base that has an object, and its row there. `counts` are the numbers of objects of the bases.
-    #[must_use]
-    pub fn locate(object: Row<Self>, counts: impl Iterator<Item = usize>) -> Option<(usize, Row<Object>)> {
-        let mut left = object.at();
-        for (base, count) in counts.enumerate() {
-            match left.checked_sub(count) {
-                Some(rest) => left = rest,
-                None => return Some((base, Row::after(left).ok()?)),
-            }
-        }
-        None
-    }
-}
-
-impl Table for BaseObject {
-    const COUNT: &'static str = "the number of the bases' objects";
-}
+use crate::base_object::BaseObject;
 
 /// A part of an object of a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +32,13 @@ pub(super) fn parse_prefixes(
     let mut reader = match section {
         Some(reader) if !prefixed.is_empty() => reader,
         None if prefixed.is_empty() => return Ok(Vec::new()),
-        _ => return Err(row_fault("the prefixes are there without a chunk that has one, or a chunk without them", 0)),
+        _ => return Err(layout_row("the prefixes are there without a chunk that has one, or a chunk without them", 0)),
     };
     let counts = reader.planes::<4>(prefixed.len())?.u32s();
     let mut total = 0_u32;
     for (row, (chunk, count)) in prefixed.into_iter().zip(counts).enumerate() {
         let Some(end) = total.checked_add(count).filter(|_| count > 0) else {
-            return Err(row_fault("a chunk has no prefix, or there are too many ranges", row));
+            return Err(layout_row("a chunk has no prefix, or there are too many ranges", row));
         };
         chunk.prefix = core::mem::replace(&mut total, end)..end;
     }
@@ -80,10 +50,10 @@ pub(super) fn parse_prefixes(
     let mut ranges = Vec::with_capacity(count);
     for (row, ((object, offset), len)) in objects.zip(offsets).zip(lens).enumerate() {
         let Some(object) = Row::new(object).filter(|object| object.number() < base_objects) else {
-            return Err(row_fault("a prefix has an object that the bases do not have", row));
+            return Err(layout_row("a prefix has an object that the bases do not have", row));
         };
         if len == 0 || offset.checked_add(len).is_none() {
-            return Err(row_fault("a prefix has a range without bytes, or one that no object has", row));
+            return Err(layout_row("a prefix has a range without bytes, or one that no object has", row));
         }
         ranges.push(BaseRange { object, offset, len });
     }
@@ -93,7 +63,7 @@ pub(super) fn parse_prefixes(
         seen.extend(super::slice(&ranges, &chunk.prefix).iter().map(|range| range.object));
         seen.sort_unstable();
         if seen.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(row_fault("a prefix has an object twice", row));
+            return Err(layout_row("a prefix has an object twice", row));
         }
     }
     Ok(ranges)
@@ -124,14 +94,14 @@ pub(crate) fn check_ranges(layout: &Layout, size: impl Fn(Row<BaseObject>) -> Op
         len(object).is_none_or(|len| offset.saturating_add(length) > len)
     };
     if let Some(row) = layout.ranges.iter().position(|range| beyond(range.object, range.offset, range.len)) {
-        return Err(row_fault("a prefix passes the end of an object of the base", row));
+        return Err(layout_row("a prefix passes the end of an object of the base", row));
     }
     let of_recipe = |range: &PartRange| match range.of {
         PartOf::Base(object) => beyond(object, range.offset, range.len),
         PartOf::Object(_) | PartOf::View(_) => false,
     };
     match recipes.ranges.iter().position(of_recipe) {
-        Some(row) => Err(row_fault("a recipe's range passes the end of an object of the base", row)),
+        Some(row) => Err(layout_row("a recipe's range passes the end of an object of the base", row)),
         None => Ok(()),
     }
 }

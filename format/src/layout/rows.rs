@@ -1,15 +1,9 @@
-//! What the tables of a layout share: errors about rows, and columns of steps (core 7.2).
+//! What the tables of a layout share: columns of steps (core 7.2).
 
 use alloc::vec::Vec;
 
+use crate::Error;
 use crate::bytes::{Reader, put_planes};
-use crate::num::wide;
-use crate::{Error, Part};
-
-/// Returns an error about a row.
-pub(crate) fn row_fault(what: &'static str, row: usize) -> Error {
-    Error::Row { part: Part::Layout, what, row: wide(row) }
-}
 
 /// Reads numbers that are stored as steps: each number is the one before it + 1 + step (core 7.2).
 pub(super) fn parse_steps(reader: &mut Reader<'_>, count: usize) -> Result<Vec<u32>, Error> {

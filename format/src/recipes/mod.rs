@@ -9,8 +9,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::ops::Range;
 
+use crate::base_object::BaseObject;
 use crate::index::Object;
-use crate::layout::BaseObject;
 use crate::num::at;
 use crate::row::{Row, Table};
 

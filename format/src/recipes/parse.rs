@@ -6,8 +6,8 @@ use core::ops::Range;
 
 use super::{CODED_MAX, Coder, DEPTH_MAX, Made, PartOf, PartRange, RecipeCodec, Recipes, Segment, SegmentKind, View};
 use crate::bytes::Reader;
+use crate::error::layout_row;
 use crate::index::Object;
-use crate::layout::row_fault;
 use crate::num::{at, fit};
 use crate::{Error, Row, Rows};
 
@@ -44,7 +44,7 @@ impl Recipes {
         found.views = of_views.iter().map(|segments| View { segments: segments.clone(), len: 0 }).collect();
         for (row, (object, segments)) in objects.zip(of_made).enumerate() {
             let object = Row::new(object).filter(|object| object.number() < counts.own.saturating_add(counts.leaves));
-            let object = object.ok_or_else(|| row_fault("a recipe is of an object that does not exist", row))?;
+            let object = object.ok_or_else(|| layout_row("a recipe is of an object that does not exist", row))?;
             found.made.push(Made { object, segments: segments.clone() });
         }
         found.parse_ranges(&mut reader, &counts)?;
@@ -55,12 +55,12 @@ impl Recipes {
         let mut coders: Vec<&Coder> = found.coders.iter().collect();
         coders.sort_unstable();
         if coders.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(row_fault("a coder is there twice", 0));
+            return Err(layout_row("a coder is there twice", 0));
         }
         found.by_object = found.made.iter().map(|made| made.object).zip(0..).collect();
         found.by_object.sort_unstable();
         if found.by_object.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(row_fault("an object has two recipes", 0));
+            return Err(layout_row("an object has two recipes", 0));
         }
         found.measure(own)?;
         found.check_depths()?;
@@ -71,7 +71,7 @@ impl Recipes {
     /// Reads the columns of the ranges.
     fn parse_ranges(&mut self, reader: &mut Reader<'_>, counts: &Counts) -> Result<(), Error> {
         let total = self.segments.iter().map(|segment| segment.kind.inputs()).try_fold(0_u32, u32::checked_add);
-        let total = at(total.ok_or_else(|| row_fault("there are too many ranges", 0))?);
+        let total = at(total.ok_or_else(|| layout_row("there are too many ranges", 0))?);
         let objects = reader.planes::<4>(total)?.u32s();
         let skips = reader.planes::<8>(total)?.u64s();
         let lens = reader.planes::<8>(total)?.u64s();
@@ -84,7 +84,7 @@ impl Recipes {
                 let count = segment.kind.inputs();
                 segment.kind.set_first(next);
                 for ((object, skip), len) in columns.by_ref().take(at(count)) {
-                    let of = counts.part(object).ok_or_else(|| row_fault("a range is of nothing", at(next)))?;
+                    let of = counts.part(object).ok_or_else(|| layout_row("a range is of nothing", at(next)))?;
                     let end: &mut u64 = ends.entry(of).or_default();
                     let offset = end.wrapping_add(skip);
                     *end = offset.wrapping_add(len);
@@ -118,12 +118,12 @@ impl Recipes {
                 (segment.offset, segment.len) = (end, len);
                 end = end
                     .checked_add(len)
-                    .ok_or_else(|| row_fault("the segments are longer than an object can be", row))?;
+                    .ok_or_else(|| layout_row("the segments are longer than an object can be", row))?;
             }
             match self.views.get_mut(number) {
                 Some(view) => view.len = end,
                 None if size == Some(end) => {}
-                None => return Err(row_fault("a recipe's segments are not as long as its object", number)),
+                None => return Err(layout_row("a recipe's segments are not as long as its object", number)),
             }
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Recipes {
             let end = range.offset.checked_add(range.len).filter(|_| range.len > 0);
             let len = match range.of {
                 PartOf::Object(_) if number < self.views.len() => {
-                    return Err(row_fault("a view uses an object that no base has", row));
+                    return Err(layout_row("a view uses an object that no base has", row));
                 }
                 PartOf::Object(object) => self.object(own, object).map(|object| object.size),
                 PartOf::Base(_) => Some(u64::MAX),
@@ -145,7 +145,7 @@ impl Recipes {
                 PartOf::View(_) => None,
             };
             if !matches!((end, len), (Some(end), Some(len)) if end <= len) {
-                return Err(row_fault("a range is empty, passes the end of its object, or is of a later view", row));
+                return Err(layout_row("a range is empty, passes the end of its object, or is of a later view", row));
             }
             input = input.saturating_add(range.len);
         }
@@ -158,17 +158,17 @@ impl Recipes {
                 if fits(input) && fits(segment.len) {
                     Ok(segment.len)
                 } else {
-                    Err(row_fault("what a segment encodes is too long", row))
+                    Err(layout_row("what a segment encodes is too long", row))
                 }
             }
             SegmentKind::Decoded { .. } if is_view => {
                 if fits(input) && fits(segment.len) {
                     Ok(segment.len)
                 } else {
-                    Err(row_fault("what a segment decodes is too long", row))
+                    Err(layout_row("what a segment decodes is too long", row))
                 }
             }
-            SegmentKind::Zeros | SegmentKind::Encoded { .. } | SegmentKind::Decoded { .. } => Err(row_fault(
+            SegmentKind::Zeros | SegmentKind::Encoded { .. } | SegmentKind::Decoded { .. } => Err(layout_row(
                 "a segment is empty, has an unknown coder, or is of a kind that is not allowed there",
                 row,
             )),
@@ -206,7 +206,7 @@ impl Recipes {
         let used: BTreeSet<PartOf> = self.ranges.iter().map(|range| range.of).collect();
         for (row, leaf) in Rows::new(self.first_leaf..u32::MAX).take(self.leaves.len()).enumerate() {
             if !used.contains(&PartOf::Object(leaf)) {
-                return Err(row_fault("a leaf is in no recipe", row));
+                return Err(layout_row("a leaf is in no recipe", row));
             }
         }
         let mut is_used = alloc::vec![false; self.coders.len()];
@@ -216,7 +216,7 @@ impl Recipes {
             }
         }
         match is_used.iter().position(|is_used| !is_used) {
-            Some(row) => Err(row_fault("a coder is not used", row)),
+            Some(row) => Err(layout_row("a coder is not used", row)),
             None => Ok(()),
         }
     }
@@ -239,7 +239,7 @@ impl Counts {
 fn depth_over(below: impl Iterator<Item = u8>, row: usize) -> Result<u8, Error> {
     match below.max().unwrap_or(0) {
         deepest if deepest < DEPTH_MAX => Ok(deepest + 1),
-        _ => Err(row_fault("a recipe or view uses a later one, or too many are made of each other", row)),
+        _ => Err(layout_row("a recipe or view uses a later one, or too many are made of each other", row)),
     }
 }
 
@@ -250,7 +250,7 @@ fn parse_leaves(reader: &mut Reader<'_>, own: &[Object]) -> Result<Vec<Object>, 
     let mut leaves = Vec::with_capacity(count);
     for (row, size) in sizes.enumerate() {
         if size == 0 {
-            return Err(row_fault("a leaf is empty", row));
+            return Err(layout_row("a leaf is empty", row));
         }
         leaves.push(Object { size, id: [0; 32] });
     }
@@ -261,7 +261,7 @@ fn parse_leaves(reader: &mut Reader<'_>, own: &[Object]) -> Result<Vec<Object>, 
     ids.sort_unstable();
     let is_known = |object: &Object| ids.binary_search(&&object.id).is_ok();
     if ids.windows(2).any(|pair| pair[0] == pair[1]) || own.iter().any(is_known) {
-        return Err(row_fault("a leaf is there twice, or is an object of the index", 0));
+        return Err(layout_row("a leaf is there twice, or is an object of the index", 0));
     }
     Ok(leaves)
 }
@@ -272,7 +272,7 @@ fn parse_counts(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Range<u32>>
     let mut end = 0_u32;
     let ranges = counts.enumerate().map(|(row, count)| {
         let next = end.checked_add(count).filter(|_| count > 0);
-        let next = next.ok_or_else(|| row_fault("a recipe or view has no segment, or there are too many", row))?;
+        let next = next.ok_or_else(|| layout_row("a recipe or view has no segment, or there are too many", row))?;
         Ok(core::mem::replace(&mut end, next)..next)
     });
     ranges.collect()
@@ -297,7 +297,7 @@ fn parse_segments(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Segment>,
             2 => {
                 let inputs = inputs.next().unwrap_or_default();
                 if inputs == 0 {
-                    return Err(row_fault("a segment encodes nothing", row));
+                    return Err(layout_row("a segment encodes nothing", row));
                 }
                 let coder = coders.next().unwrap_or_default();
                 let len = encoded_lens.next().unwrap_or_default();
@@ -307,7 +307,7 @@ fn parse_segments(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Segment>,
                 let codec = RecipeCodec::of(codecs.next().copied().unwrap_or_default())?;
                 (decoded_lens.next().unwrap_or_default().into(), SegmentKind::Decoded { codec, range: 0 })
             }
-            _ => return Err(row_fault("a segment is of an unknown kind", row)),
+            _ => return Err(layout_row("a segment is of an unknown kind", row)),
         };
         segments.push(Segment { offset: 0, len, kind });
     }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Encoder, Recipes, SegmentKind};
 use crate::bytes::Reader;
-use crate::head::compare;
+use crate::error::compare;
 use crate::index::Object;
 use crate::num::{fit, wide};
 use crate::{Error, Part};

@@ -73,10 +73,10 @@ impl GivenBases {
     /// # Errors
     /// As [`Self::complete`]; also returns an error if the bundle is damaged, or is a delta bundle and there are no bases.
     pub fn open(&self, bundle: Unopened, progress: &Progress) -> Result<(Input, Bundle, Bases), Error> {
-        let (input, opened) = bundle.open_any()?;
+        let (mut input, opened) = bundle.open_any()?;
         match self.complete(opened, input.path(), progress)? {
             (Opened::Whole(bundle), bases) => {
-                let bases = bases.making(&bundle, &input, self.jobs)?;
+                let bases = bases.making(&bundle, &mut input, self.jobs)?;
                 Ok((input, bundle, bases))
             }
             (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),

@@ -310,11 +310,13 @@ impl Bases {
     /// Adds the objects that the recipes of a bundle over these bases make, on `jobs` threads. Without recipes, nothing changes.
     ///
     /// # Errors
-    /// Returns an error if there are recipes and the bundle comes through a pipe: their objects are read at any offset.
-    pub fn making(self, bundle: &Bundle, input: &Input, jobs: usize) -> Result<Self, Error> {
+    /// Returns an error if the bundle cannot be read, or if it comes through a pipe and its chunks, which are then copied as [`Input::keep_chunks`] does,
+    /// cannot be kept.
+    pub fn making(self, bundle: &Bundle, input: &mut Input, jobs: usize) -> Result<Self, Error> {
         if bundle.layout.recipes.is_empty() {
             return Ok(self);
         }
+        input.keep_chunks(&bundle.head)?;
         let own = Arc::new(OpenBundle::new(input, bundle.clone(), Advice::Normal)?);
         Ok(Self { own: Some(own), jobs, ..self.with_views(bundle.layout.recipes.clone()) })
     }

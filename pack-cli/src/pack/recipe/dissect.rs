@@ -92,12 +92,14 @@ impl<'a> Dissection<'a> {
         made.map(|(block, _)| block.stored_len).sum()
     }
 
-    /// Returns whether all parts of a member can be used.
-    pub(super) fn is_whole(&self, parts: &[Part]) -> bool {
-        parts.iter().all(|part| match part {
-            Part::Stored { .. } | Part::Hole { .. } => true,
-            Part::Inflated { block, .. } => self.made.get(at(*block)).is_some_and(Option::is_some),
-        })
+    /// Returns whether all parts of a member can be used, and one is stored somewhere.
+    pub(super) fn is_usable(&self, parts: &[Part]) -> bool {
+        let has_bytes = parts.iter().any(|part| !matches!(part, Part::Hole { .. }));
+        has_bytes
+            && parts.iter().all(|part| match part {
+                Part::Stored { .. } | Part::Hole { .. } => true,
+                Part::Inflated { block, .. } => self.made.get(at(*block)).is_some_and(Option::is_some),
+            })
     }
 
     /// Notes where a member lies, which is a leaf now.

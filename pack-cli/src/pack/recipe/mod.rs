@@ -200,7 +200,7 @@ impl Finder<'_> {
         let Some(anatomy) = Anatomy::of(bytes, &Limits::default())? else { return Ok(None) };
         let mut dissection = Dissection::new(bytes, &anatomy, self.jobs, self.progress)?;
         let whole: Vec<_> =
-            anatomy.members.iter().filter(|member| member.len > 0 && dissection.is_whole(&member.parts)).collect();
+            anatomy.members.iter().filter(|member| member.len > 0 && dissection.is_usable(&member.parts)).collect();
         let stored = |part: &MemberPart| if let MemberPart::Stored { len, .. } = part { *len } else { 0 };
         let of_members: u64 = whole.iter().flat_map(|member| &member.parts).map(stored).sum();
         let len = bytes.byte_len()?;

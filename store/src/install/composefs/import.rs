@@ -84,7 +84,7 @@ pub fn import(
         (Opened::Whole(bundle), bases) => (bundle, bases),
         (Opened::Delta(delta), _) => delta::complete(delta, there.as_ref(), target, kept.as_ref())?,
     };
-    let bases = bases.making(&bundle, &input, options.jobs)?;
+    let bases = bases.making(&bundle, &mut input, options.jobs)?;
     let chosen = choose(&bundle, algorithm, &options.refs)?;
     let names: Vec<String> = chosen.iter().map(|chosen| chosen.name.clone()).collect();
     there.as_ref().map_or(Ok(()), |repo| repo.check_own_names(&names))?;

@@ -115,9 +115,11 @@ pub(super) fn check_bases(job: &Job<'_>, pending: &Selection) -> Result<(), Erro
 fn check_no_prefix(job: &Job<'_>, pending: &Selection) -> Result<(), Error> {
     let (index, layout) = (&job.bundle.index, &job.bundle.layout);
     let needs_base = |chunk: &Row<Chunk>| !layout.chunks[chunk.at()].prefix.is_empty();
-    let Some(place) = pending.regulars.first().filter(|_| pending.reads.chunks().iter().any(needs_base)) else {
-        return Ok(());
-    };
+    let objects = pending.regulars.iter().map(|place| place.object);
+    let is_needed = pending.reads.chunks().iter().any(needs_base)
+        || !base::needed(job.bundle, job.bases, &[], objects.filter(|object| layout.recipes.of(*object).is_some()))
+            .is_empty();
+    let Some(place) = pending.regulars.first().filter(|_| is_needed) else { return Ok(()) };
     let path = index.path(place.directory, place.entry);
     let problem = format!(
         "files that this delta installed are missing or changed, such as {}, and their base is gone",
@@ -132,7 +134,10 @@ pub(super) fn check_brought(job: &Job<'_>, pending: &Selection) -> Result<(), Er
     if !job.options.bases.places.is_empty() {
         return Ok(());
     }
-    let is_lacking = |object: Row<Object>| !bundle.layout.is_stored(object) && bundle.index.object(object).size > 0;
+    let is_lacking = |object: Row<Object>| {
+        let is_elsewhere = !bundle.layout.is_stored(object) && bundle.layout.recipes.of(object).is_none();
+        is_elsewhere && bundle.index.object(object).size > 0
+    };
     let mut lacking = pending.regulars.iter().filter(|place| is_lacking(place.object)).peekable();
     let Some(first) = lacking.peek() else { return Ok(()) };
     let path = bundle.index.path(first.directory, first.entry);

@@ -132,7 +132,7 @@ fn unpack_with(
         // Its base is the existing target.
         (Opened::Delta(delta), _) => delta::complete(delta, kept, site, admission, options, &needed, progress)?,
     };
-    let bases = bases.making(&bundle, &input, options.jobs)?;
+    let bases = bases.making(&bundle, &mut input, options.jobs)?;
     let same = kept.as_ref().filter(|kept| kept.digest() == wanted);
     let order = bases.order_of(&bundle, same.and_then(Installed::order));
     let options = &chosen(options, is_delta, sealing, &bundle)?;

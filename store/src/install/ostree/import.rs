@@ -59,7 +59,7 @@ pub fn import(
     let survey = survey.with(&records(&repo).look(name, |_, record| Ok(record))?);
     survey.claim(options.adopt)?;
     let is_sealed = sealing::plan(&repo, name, options.seal)?;
-    let (bundle, bases) = whole(opened, input.path(), &repo, options, progress)?;
+    let (bundle, bases) = whole(opened, &mut input, &repo, options, progress)?;
     let signature = sealing::signature(&repo, &bundle.head, options.seal).filter(|_| is_sealed);
     if let Some(signature) = signature.filter(|signature| signature.is_required && !options.dry_run) {
         records::try_signature(&repo, &bundle, signature)?;
@@ -107,15 +107,17 @@ fn renew(repo: &Repo, bundle: &Bundle, options: &InstallOptions) -> Result<Renew
 /// Returns the whole bundle; completes a delta with the given bases, or else with what the repository holds.
 pub(super) fn whole(
     opened: Opened,
-    path: &Path,
+    input: &mut Input,
     repo: &Arc<Repo>,
     options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Bundle, Bases), Error> {
-    match options.bases.complete(opened, path, progress)? {
-        (Opened::Whole(bundle), bases) => Ok((bundle, bases)),
-        (Opened::Delta(delta), _) => delta::complete(delta, repo, options, progress),
-    }
+    let (bundle, bases) = match options.bases.complete(opened, input.path(), progress)? {
+        (Opened::Whole(bundle), bases) => (bundle, bases),
+        (Opened::Delta(delta), _) => delta::complete(delta, repo, options, progress)?,
+    };
+    let bases = bases.making(&bundle, input, options.jobs)?;
+    Ok((bundle, bases))
 }
 
 /// An import of an open, trusted bundle.

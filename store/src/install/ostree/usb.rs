@@ -58,7 +58,7 @@ fn write(
         ostree: OsTreeOptions { destination: Destination::Mirror, ..options.ostree.clone() },
         ..options.clone()
     };
-    let (bundle, bases) = whole(opened, input.path(), repo, &import, progress)?;
+    let (bundle, bases) = whole(opened, input, repo, &import, progress)?;
     check_collections(&bundle, &options.refs)?;
     let stats = Import { repo, options: &import, admission, place: None, progress }.take(input, &bundle, &bases)?;
     if !options.dry_run {

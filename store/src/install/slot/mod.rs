@@ -138,12 +138,12 @@ fn complete(
     options: &InstallOptions,
     progress: &Progress,
 ) -> Result<(Input, Bundle, Bases), Error> {
-    let (input, mut opened) = unopened.open_any()?;
+    let (mut input, mut opened) = unopened.open_any()?;
     let mut given = GivenBases { state: Some(admission.state().clone()), ..options.bases.clone() };
     if given.places.is_empty() {
         let delta = match opened {
             Opened::Whole(bundle) => {
-                let bases = Bases::default().making(&bundle, &input, options.jobs)?;
+                let bases = Bases::default().making(&bundle, &mut input, options.jobs)?;
                 return Ok((input, bundle, bases));
             }
             Opened::Delta(delta) => delta,
@@ -167,7 +167,7 @@ fn complete(
     }
     match given.complete(opened, input.path(), progress)? {
         (Opened::Whole(bundle), bases) => {
-            let bases = bases.making(&bundle, &input, options.jobs)?;
+            let bases = bases.making(&bundle, &mut input, options.jobs)?;
             Ok((input, bundle, bases))
         }
         (Opened::Delta(delta), _) => Err(Error::is_delta(input.path(), &delta)),

@@ -1,0 +1,72 @@
+//! Where images that are made again go.
+
+use std::process::Stdio;
+
+use crate::desk::{Images, POLICY};
+
+#[test]
+fn an_image_is_made_again_in_every_kind_of_target() {
+    let Some(images) = Images::new() else { return };
+    let info = images.json("info 1.sealift --trust signers --state state --json");
+    let recipes = &info["recipes"];
+    assert_eq!((&recipes["objects"], &recipes["encoders"][0]["name"]), (&1.into(), &"zlib".into()), "{info}");
+    assert_eq!(recipes["bytes"], images.len("1/os.squashfs"), "{info}");
+    images.says("info 1.sealift --trust signers --state state", "makes 1 object of");
+    images.does("unpack 1.sealift tree");
+    images.has_image("tree/os.squashfs", 1);
+    images.does("audit tree");
+    images.does("unpack 1.sealift image:slot");
+    images.has_image("slot", 1);
+    images.does("audit image:slot");
+    images.does("unpack 1.sealift tar:it.tar");
+    let from_tar = images.shell("tar xOf it.tar ./os.squashfs || tar xOf it.tar os.squashfs").output().unwrap();
+    assert!(from_tar.stdout == images.read("1/os.squashfs"));
+    let read = images.command("cat 1.sealift os.squashfs --trust signers --state state").output().unwrap();
+    assert!(read.stdout == images.read("1/os.squashfs"));
+    images.does("verify --deep 1.sealift");
+}
+
+#[test]
+fn a_pipe_brings_recipes_too() {
+    let Some(images) = Images::new() else { return };
+    for line in ["unpack - tree", "verify --deep -"] {
+        let pipe = std::fs::File::open(images.path("1.sealift")).unwrap();
+        let mut cat = std::process::Command::new("cat").stdin(pipe).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = images.command(&format!("{line} {POLICY}"));
+        let done = command.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+        cat.wait().unwrap();
+    }
+    images.has_image("tree/os.squashfs", 1);
+}
+
+#[test]
+fn a_file_in_the_tree_and_in_its_image_is_stored_once() {
+    let Some(images) = Images::new() else { return };
+    images
+        .shell("mkdir both && cp -r tree-1 both/tree && cp 1/os.squashfs both/ && cp 1/os.squashfs both/copy")
+        .status()
+        .unwrap();
+    images.good("pack both -o both.sealift --name os --bundle-version 1 --key release");
+    images.good("pack tree-1 -o alone.sealift --name os --bundle-version 1 --key release");
+    let (both, alone) = (images.len("both.sealift"), images.len("alone.sealift"));
+    assert!(both < alone + alone / 8, "{both} bytes with the image, {alone} without");
+    images.does("unpack both.sealift out");
+    images.has_image("out/os.squashfs", 1);
+    images.has_image("out/copy", 1);
+    images.assert_same("both", "out");
+}
+
+#[test]
+fn nothing_is_a_recipe_with_opaque() {
+    let Some(images) = Images::new() else { return };
+    images.good("pack 1 -o opaque.sealift --name os --bundle-version 1 --key release --opaque");
+    let info = images.json("info opaque.sealift --trust signers --state state --json");
+    assert!(info.get("recipes").is_none(), "{info}");
+    // What is installed is the same.
+    let digest =
+        |name: &str| images.json(&format!("info {name} --trust signers --state state --json"))["identity"].clone();
+    assert_eq!(digest("opaque.sealift")["index_digest"], digest("1.sealift")["index_digest"]);
+    images.does("unpack opaque.sealift tree");
+    images.has_image("tree/os.squashfs", 1);
+}
