@@ -34,7 +34,7 @@ mod modes;
 mod omit;
 mod ostree;
 mod owner;
-mod tar;
+pub(crate) mod tar;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::source::archive::ArchiveFault;
 
 /// A tar archive consists of blocks of this many bytes.
-pub(super) const BLOCK_LEN: u64 = 512;
+pub(crate) const BLOCK_LEN: u64 = 512;
 
 const NAME: Range<usize> = 0..100;
 const MODE: Range<usize> = 100..108;
@@ -30,18 +30,18 @@ const MORE_SPARSE_GOES_ON: usize = 504;
 
 /// A member's header with a correct checksum.
 #[derive(Clone, Debug)]
-pub(super) struct Header {
+pub(crate) struct Header {
     block: Block,
 }
 
 /// A block of the archive.
-pub(super) type Block = [u8; 512];
+pub(crate) type Block = [u8; 512];
 
 /// The offset of a segment in a sparse file, and its length.
-pub(super) type Extent = (u64, u64);
+pub(crate) type Extent = (u64, u64);
 
 impl Header {
-    pub(super) fn parse(block: &Block) -> Result<Self, ArchiveFault> {
+    pub(crate) fn parse(block: &Block) -> Result<Self, ArchiveFault> {
         let header = Self { block: *block };
         let stated = header.number("checksum", CHECKSUM)?;
         let counted = |byte: &u8| i64::from(*byte);
@@ -60,17 +60,17 @@ impl Header {
         self.block[..CHECKSUM.start].iter().chain(&self.block[CHECKSUM.end..]).map(value).sum::<i64>() + spaces
     }
 
-    pub(super) fn type_flag(&self) -> u8 {
+    pub(crate) fn type_flag(&self) -> u8 {
         self.block[TYPE]
     }
 
     /// Returns the member's name, with ustar's prefix.
-    pub(super) fn name(&self) -> Vec<u8> {
+    pub(crate) fn name(&self) -> Vec<u8> {
         let (name, prefix) = (self.text(NAME), self.text(PREFIX));
         if self.is_posix() && !prefix.is_empty() { [prefix, name].join(&b'/') } else { name.to_vec() }
     }
 
-    pub(super) fn link_name(&self) -> &[u8] {
+    pub(crate) fn link_name(&self) -> &[u8] {
         self.text(LINK_NAME)
     }
 
@@ -92,7 +92,7 @@ impl Header {
     }
 
     /// Returns the number of the member's bytes that follow in the archive.
-    pub(super) fn size(&self) -> Result<u64, ArchiveFault> {
+    pub(crate) fn size(&self) -> Result<u64, ArchiveFault> {
         // A blank does not count as 0: the start of the next member must not be guessed.
         let blank = self.text(SIZE).iter().all(|byte| *byte == b' ');
         let size = u64::try_from(self.number("size", SIZE)?).ok();
@@ -122,7 +122,7 @@ impl Header {
     }
 
     /// Adds the header's segments of a sparse file, and returns whether more blocks of them follow.
-    pub(super) fn sparse(&self, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
+    pub(crate) fn sparse(&self, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
         add_extents(&self.block[SPARSE], extents)?;
         Ok(self.block[SPARSE_GOES_ON] != 0)
     }
@@ -141,7 +141,7 @@ impl Header {
 }
 
 /// Adds the segments of a block that continues a header, and returns whether another follows.
-pub(super) fn more_sparse(block: &Block, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
+pub(crate) fn more_sparse(block: &Block, extents: &mut Vec<Extent>) -> Result<bool, ArchiveFault> {
     add_extents(&block[MORE_SPARSE], extents)?;
     Ok(block[MORE_SPARSE_GOES_ON] != 0)
 }
@@ -159,7 +159,7 @@ fn add_extents(fields: &[u8], extents: &mut Vec<Extent>) -> Result<(), ArchiveFa
 }
 
 /// Returns the bytes before the first NUL.
-pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 

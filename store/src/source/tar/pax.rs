@@ -18,17 +18,17 @@ pub(super) const PATH_LEN_MAX: usize = 65_535;
 
 /// The extended headers of one member.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pax {
-    pub(super) path: Option<Vec<u8>>,
-    pub(super) link_path: Option<Vec<u8>>,
-    pub(super) size: Option<u64>,
+pub(crate) struct Pax {
+    pub(crate) path: Option<Vec<u8>>,
+    pub(crate) link_path: Option<Vec<u8>>,
+    pub(crate) size: Option<u64>,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
     pub(super) major: Option<u32>,
     pub(super) minor: Option<u32>,
     /// Seconds and nanoseconds.
     pub(super) mtime: Option<(i64, u32)>,
-    pub(super) sparse: Sparse,
+    pub(crate) sparse: Sparse,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
     /// ACLs in text form, by their attribute.
     acls: BTreeMap<&'static [u8], Vec<u8>>,
@@ -36,7 +36,7 @@ pub(super) struct Pax {
 
 /// GNU's records for sparse files.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sparse {
+pub(crate) struct Sparse {
     pub(super) name: Option<Vec<u8>>,
     pub(super) real_size: Option<u64>,
     pub(super) version: (Option<u64>, Option<u64>),
@@ -47,14 +47,14 @@ pub(super) struct Sparse {
 }
 
 impl Sparse {
-    pub(super) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.name.is_some() || self.real_size.is_some() || self.version != (None, None) || self.extents.is_some()
     }
 }
 
 impl Pax {
     /// Applies a member's own extended header; of two records with one keyword the later wins.
-    pub(super) fn read(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
+    pub(crate) fn read(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
         records(data).try_for_each(|record| {
             let (keyword, value) = record?;
             self.apply(keyword, value, filter)
@@ -62,7 +62,7 @@ impl Pax {
     }
 
     /// Applies a header for all members that follow.
-    pub(super) fn read_global(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
+    pub(crate) fn read_global(&mut self, data: &[u8], filter: &XattrFilter) -> Result<(), ArchiveFault> {
         records(data).try_for_each(|record| {
             let (keyword, value) = record?;
             // Programs differ over these in a global header: what one reads as content is a header to another.

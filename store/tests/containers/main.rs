@@ -1,0 +1,8 @@
+//! Containers that real programs make, taken apart: each member has the content of the file that was put in.
+
+mod archives;
+mod checked;
+mod disks;
+mod file_systems;
+mod given;
+mod streams;
