@@ -168,6 +168,7 @@ mod tests {
             assert_eq!(decode(codec, &encoded[..encoded.len() - 1], plain.len()), None);
             assert_eq!(decode(codec, &[&encoded[..], b"x"].concat(), plain.len()), None);
             assert_eq!(decode(codec, &encoded, plain.len() - 1), None);
+            assert_eq!(encode(&coder, &plain, encoded.len()).expect("it is there").as_ref(), Some(&encoded));
             assert_eq!(encode(&coder, &plain, encoded.len() - 1).expect("it is there"), None);
         }
     }

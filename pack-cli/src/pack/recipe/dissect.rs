@@ -17,6 +17,8 @@ use crate::{Error, Progress};
 const READ_LEN: usize = 1 << 20;
 /// Stored bytes of blocks that are proved together.
 const BATCH_LEN: u64 = 8 << 20;
+/// Blocks of a container without any that could be made, after which no more are tried.
+const GIVE_UP: usize = 16;
 /// Zeros of at least this length are stored nowhere.
 const ZEROS_LEN: usize = 4096;
 
@@ -54,13 +56,17 @@ impl<'a> Dissection<'a> {
     pub(super) fn new(
         bytes: &'a dyn ReadAt,
         anatomy: &'a Anatomy,
+        prover: &Prover,
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, ContainerFault> {
-        let prover = Prover::default();
-        let mut made = Vec::with_capacity(anatomy.blocks.len());
+        let mut made: Vec<Option<Made>> = Vec::with_capacity(anatomy.blocks.len());
         let mut rest = &anatomy.blocks[..];
         while !rest.is_empty() {
+            if made.len() >= GIVE_UP && made.iter().all(Option::is_none) {
+                made.extend(rest.iter().map(|_| None));
+                break;
+            }
             let mut len = 0;
             let within = |block: &&Block| {
                 len += block.stored_len;
@@ -71,7 +77,7 @@ impl<'a> Dissection<'a> {
             rest = behind;
             let proved = map(jobs, batch, |block| {
                 progress.check()?;
-                Ok(prove(bytes, anatomy, block, &prover))
+                Ok(prove(bytes, anatomy, block, prover))
             });
             made.extend(proved.map_err(io::Error::other)?);
         }

@@ -28,6 +28,7 @@ use draft::{Draft, DraftPart, DraftSegment, Drafted};
 pub(super) use layout::{Numbers, add_recipes, view_of};
 pub(super) use over::Over;
 use over::SegmentsOf;
+use prove::Prover;
 
 /// The shortest content that is taken apart, in bytes.
 const LEN_MIN: u64 = 512;
@@ -58,6 +59,7 @@ struct Finder<'a> {
     of_leaf: Vec<(u32, usize)>,
     /// For each content that was looked at, by its id: its draft, if it has one.
     known: HashMap<[u8; 32], Option<usize>>,
+    prover: Prover,
     jobs: usize,
     progress: &'a Progress,
 }
@@ -83,6 +85,7 @@ impl Containers {
             drafts: Vec::new(),
             of_leaf: Vec::new(),
             known: HashMap::new(),
+            prover: Prover::default(),
             jobs,
             progress,
         };
@@ -198,7 +201,7 @@ impl Finder<'_> {
 
     fn dissect(&mut self, bytes: &dyn ReadAt, path: &[u8], level: u8) -> Result<Option<Draft>, Fault> {
         let Some(anatomy) = Anatomy::of(bytes, &Limits::default())? else { return Ok(None) };
-        let mut dissection = Dissection::new(bytes, &anatomy, self.jobs, self.progress)?;
+        let mut dissection = Dissection::new(bytes, &anatomy, &self.prover, self.jobs, self.progress)?;
         let whole: Vec<_> =
             anatomy.members.iter().filter(|member| member.len > 0 && dissection.is_usable(&member.parts)).collect();
         let stored = |part: &MemberPart| if let MemberPart::Stored { len, .. } = part { *len } else { 0 };

@@ -9,9 +9,6 @@ use sealift_store::recipe::encode;
 
 /// The CRC and the length at the end of a gzip member.
 const GZIP_TRAILER_LEN: usize = 8;
-/// Blocks of one codec without any that could be made, after which no more are tried.
-const GIVE_UP: u32 = 16;
-
 /// The part of a block that an encoder makes: a gzip member has a header and a trailer around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Proved {
@@ -22,45 +19,28 @@ pub(super) struct Proved {
     pub(super) after: usize,
 }
 
-/// What is known of how the blocks of a container were made.
+/// What is known of how blocks were made.
 #[derive(Debug, Default)]
 pub(super) struct Prover {
-    state: Mutex<HashMap<BlockCodec, Known>>,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    /// The coders that made blocks, the most recent first.
-    coders: Vec<Coder>,
-    failed: u32,
+    /// For each codec, the coders that made blocks, the most recent first.
+    coders: Mutex<HashMap<BlockCodec, Vec<Coder>>>,
 }
 
 impl Prover {
     /// Returns what makes a block, whose stored bytes decode to `plain`; `None` if nothing does.
     pub(super) fn prove(&self, block: &Block, hint: Hint, stored: &[u8], plain: &[u8]) -> Option<Proved> {
         let (before, body) = body_of(block.codec, stored)?;
-        let (after, is_raw) = (stored.len() - before - body.len(), block.codec != BlockCodec::Zlib);
-        let (known, is_hopeless) = {
-            let state = self.state.lock();
-            let known = state.get(&block.codec);
-            let coders = known.map_or_else(Vec::new, |known| known.coders.clone());
-            (coders, known.is_some_and(|known| known.coders.is_empty() && known.failed >= GIVE_UP))
-        };
-        if is_hopeless {
-            return None;
-        }
-        let others = candidates(hint, is_raw, body).into_iter().filter(|coder| !known.contains(coder));
-        let found = known.iter().copied().chain(others).find(|coder| makes(coder, plain, body));
-        let mut state = self.state.lock();
-        let known = state.entry(block.codec).or_default();
-        match found {
-            Some(coder) => {
-                known.coders.retain(|known| *known != coder);
-                known.coders.insert(0, coder);
-            }
-            None => known.failed += 1,
-        }
-        found.map(|coder| Proved { coder, before, after })
+        let likely = candidates(block.codec, hint, stored, body);
+        let mut in_order = self.coders.lock().get(&block.codec).cloned().unwrap_or_default();
+        in_order.retain(|coder| likely.contains(coder));
+        let others: Vec<Coder> = likely.into_iter().filter(|coder| !in_order.contains(coder)).collect();
+        in_order.extend(others);
+        let coder = in_order.into_iter().find(|coder| makes(coder, plain, body))?;
+        let mut coders = self.coders.lock();
+        let known = coders.entry(block.codec).or_default();
+        known.retain(|known| *known != coder);
+        known.insert(0, coder);
+        Some(Proved { coder, before, after: stored.len() - before - body.len() })
     }
 }
 
@@ -79,36 +59,37 @@ fn makes(coder: &Coder, plain: &[u8], body: &[u8]) -> bool {
 }
 
 /// Returns the coders to try, the likeliest first.
-fn candidates(hint: Hint, is_raw: bool, body: &[u8]) -> Vec<Coder> {
+fn candidates(codec: BlockCodec, hint: Hint, stored: &[u8], body: &[u8]) -> Vec<Coder> {
+    let is_raw = codec != BlockCodec::Zlib;
     // The header of a zlib stream has the window, and one of four classes of levels (RFC 1950, section 2.2).
-    let window_bits = match body {
-        [method, _, ..] if !is_raw => (method >> 4) + 8,
-        _ => 15,
+    let (window_bits, class) = match body {
+        [method, flags, ..] if !is_raw => ((method >> 4) + 8, Some(flags >> 6)),
+        _ => (15, None),
     };
-    let levels: Vec<u8> = match hint {
-        Hint::Zlib { level, .. } => u8::try_from(level).into_iter().collect(),
-        _ => vec![9, 6, 1, 5, 4, 3, 2, 7, 8],
+    let levels: Vec<u8> = match (hint, class, stored) {
+        (Hint::Zlib { level, .. }, ..) => u8::try_from(level).into_iter().collect(),
+        (_, Some(0), _) => vec![1],
+        (_, Some(1), _) => vec![5, 4, 3, 2],
+        (_, Some(2), _) => vec![6],
+        (_, Some(3), _) => vec![9, 7, 8],
+        // The header of a gzip member says whether it was made slowly or fast (RFC 1952, section 2.3.1).
+        (_, _, [_, _, _, _, _, _, _, _, 2, ..]) if codec == BlockCodec::Gzip => vec![9],
+        (_, _, [_, _, _, _, _, _, _, _, 4, ..]) if codec == BlockCodec::Gzip => vec![1],
+        _ => vec![6, 9],
     };
     let strategies: &[u8] = match hint {
         Hint::Zlib { strategies, .. } if strategies > 1 => &[0, 1, 2, 3, 4],
         _ => &[0],
     };
-    let mut found = Vec::new();
-    for mem_level in [8, 9] {
-        for strategy in strategies {
-            let of = |level: &u8| {
-                Coder::Zlib(Zlib {
-                    level: *level,
-                    window_bits: window_bits.clamp(9, 15),
-                    is_raw,
-                    mem_level,
-                    strategy: *strategy,
-                })
-            };
-            found.extend(levels.iter().map(of));
-        }
-    }
-    found
+    let window_bits = window_bits.clamp(9, 15);
+    // 8 is the default. Short streams of gzip(1), which has larger tables, are the same with 8, some only with 9.
+    let mem_levels: &[u8] = if codec == BlockCodec::Gzip { &[8, 9] } else { &[8] };
+    let of = |mem_level: u8, strategy: u8| {
+        let zlib = move |level: &u8| Zlib { level: *level, window_bits, is_raw, mem_level, strategy };
+        levels.iter().map(zlib).map(Coder::Zlib)
+    };
+    let pairs = mem_levels.iter().flat_map(|mem_level| strategies.iter().map(|strategy| (*mem_level, *strategy)));
+    pairs.flat_map(|(mem_level, strategy)| of(mem_level, strategy)).collect()
 }
 
 /// Returns the length of the header of a gzip member (RFC 1952, section 2.3).
