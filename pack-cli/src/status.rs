@@ -23,8 +23,9 @@ pub struct Installed {
     pub is_sealed: Option<bool>,
     /// What the target keeps of the metadata of the bundle; `None` for a store, which keeps everything.
     pub keeps: Option<Keeps>,
-    /// Whether the record belongs to another directory, from which this one was copied or moved.
-    pub is_of_another: bool,
+    /// Why the record does not show what is there, if it belongs to something else: another directory, from which this one was copied or moved, or a
+    /// partition of another size.
+    pub of_another: Option<RecordFault>,
     /// What a run does there, or left. After [`LeftRun::HalfUpdated`], some files are those of another version.
     pub run: Option<LeftRun>,
     /// Name and version that an interrupted update brings.
@@ -77,17 +78,19 @@ pub struct Target {
 /// # Errors
 /// Returns an error if the record cannot be read, is damaged, or belongs to another user.
 pub fn look(known: &KnownTarget, state: &DeviceState) -> Result<Present, Error> {
-    let (kind, path) = (known.place.kind(), known.place.path());
+    let Some(place) = known.place.now() else { return Ok(Present::Missing) };
+    let (kind, path) = (place.kind(), place.path());
     let looked = match kind {
         TargetKind::Directory => directory(path, state).map(|target| target.present),
-        TargetKind::Slot => slot(&known.place.argument(), state).map(|target| target.present),
+        TargetKind::Slot => slot(&place.argument(), state).map(|target| target.present),
         _ => store(kind, path, Some(&known.name), state)
             .map(|mut found| found.pop().map_or(Present::Other, |target| target.present)),
     };
     match looked {
         // A tree of another name was moved there together with its record.
         Ok(Present::Holds(held)) if held.head.root().identity.name != known.name => {
-            Ok(Present::Holds(Box::new(Installed { is_of_another: true, ..*held })))
+            let fault = if kind == TargetKind::Slot { RecordFault::OtherSlot } else { RecordFault::OfAnother };
+            Ok(Present::Holds(Box::new(Installed { of_another: Some(fault), ..*held })))
         }
         Err(Error::Unusable { .. }) => Ok(Present::Other),
         Err(error) if is_missing(&error) => Ok(Present::Missing),
@@ -171,13 +174,12 @@ fn store(kind: TargetKind, path: &Path, name: Option<&str>, state: &DeviceState)
 /// Returns what is there; `more` adds what this kind of target has recorded.
 fn present(survey: Survey, more: impl FnOnce(Installed) -> Installed) -> Result<Present, Error> {
     let (gone_back_from, next) = (survey.gone_back_from(), survey.next.as_ref().map(identity));
-    let is_of_another = survey.fault == Some(RecordFault::OfAnother);
+    let of_another = survey.fault.clone().filter(RecordFault::is_of_another);
     let begun = begun(&survey);
     match (survey.head, survey.fault, survey.run) {
-        (Some(head), None | Some(RecordFault::OfAnother), run) => {
+        (Some(head), fault, run) if fault.as_ref().is_none_or(RecordFault::is_of_another) => {
             let taken = time_of(&survey.head_path)?;
-            let held =
-                Installed { head, taken, is_sealed: None, keeps: None, is_of_another, run, next, gone_back_from };
+            let held = Installed { head, taken, is_sealed: None, keeps: None, of_another, run, next, gone_back_from };
             Ok(Present::Holds(Box::new(more(held))))
         }
         (_, _, Some(LeftRun::HalfUpdated)) => Ok(Present::HalfUpdated(next)),

@@ -219,6 +219,7 @@ fn slot(fault: &SlotFault) -> Option<&'static str> {
     Some(match fault {
         SlotFault::InUse(_) => ": unmount or detach it, or write to the other slot",
         SlotFault::Unfinished => ": repeat that command, or unpack another bundle to it",
+        SlotFault::Record(_) => ": to record what it holds now, use `sealift unpack --update --adopt`",
         SlotFault::ReadsOther { .. } => "; replace it",
         SlotFault::Label { .. } | SlotFault::Uuid { .. } => ": check which partition you mean",
         _ => return None,

@@ -28,6 +28,7 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human;
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
+use super::renamed::found_again;
 use super::show::{BAD, BOLD, GOOD, Show, WARN, json_line};
 use super::signers::Signers;
 use super::trust_args::{InstalledTrustArgs, Judge};
@@ -177,13 +178,14 @@ impl Audit {
             ));
         }
         let (start, judge) = (Instant::now(), Judge::by(&self.trust.options())?);
-        let address = SlotAddress { image: None, target: self.target.clone() };
+        let now = found_again(&self.target, judge.guard().state(), self.show)?;
+        let address = SlotAddress { image: None, target: now.clone() };
         let (found, judged) = self.progress.watch(self.show, "Hashing", |progress| {
             slot::audit(&address, judge.guard(), self.compare.jobs.count(), progress)
         })?;
         judge.saw(judged);
         judge.warn(self.show);
-        let target = self.target.display().to_string();
+        let target = now.display().to_string();
         if let Some(run) = found.run {
             self.show.warn(&of_run(run, &target));
         }

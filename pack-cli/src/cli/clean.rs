@@ -13,6 +13,7 @@ use super::failure::Failure;
 use super::human::count;
 use super::jobs_arg::JobsArg;
 use super::progress_args::ProgressArgs;
+use super::renamed::found_again;
 use super::show::{BOLD, Show};
 use super::trust_args::tell_waiting;
 
@@ -57,7 +58,10 @@ impl Clean {
         if let (kind @ (TargetKind::Ostree | TargetKind::Composefs), path) = TargetKind::of(&self.target) {
             return self.forget(kind, path, state.as_ref());
         }
-        if let Some(slot) = SlotAddress::of(&self.target) {
+        if let Some(mut slot) = SlotAddress::of(&self.target) {
+            if let Some(state) = &state {
+                slot.target = found_again(&slot.target, state, self.show)?;
+            }
             return Ok(self.print(clean_slot(&slot, state.as_ref())?)?);
         }
         let cleaned = self.progress.watch(self.show, "Looking", |progress| {

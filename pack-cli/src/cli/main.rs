@@ -44,6 +44,7 @@ mod portal;
 mod progress_args;
 mod progress_display;
 mod refs;
+mod renamed;
 mod request;
 mod root;
 mod seal;

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::Output;
@@ -18,6 +18,7 @@ use super::info::JsonBase;
 use super::jobs_arg::JobsArg;
 use super::output;
 use super::progress_args::ProgressArgs;
+use super::renamed::found_again;
 use super::show::{BOLD, Show};
 
 /// Describe a target, so that a publisher can pack a delta for it
@@ -60,8 +61,12 @@ impl Request {
         let state =
             DeviceState::of_this_process(&TrustOptions { state: self.state.clone(), ..TrustOptions::default() });
         let state = state.ok();
+        let target = match &state {
+            Some(state) => found_again(Path::new(&self.target), state, self.show)?.into_os_string(),
+            None => self.target.clone(),
+        };
         let stats = self.progress.watch(self.show, "Listing", |progress| {
-            request(&self.target, &output, state.as_ref(), self.jobs.count(), progress)
+            request(&target, &output, state.as_ref(), self.jobs.count(), progress)
         })?;
         if let Some(version) = stats.gone_back_from {
             self.show.warn(&format!("{}: {}", self.target.display(), gone_back_from(version)));

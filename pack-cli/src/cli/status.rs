@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use sealift::status::{Installed, Present, Target, look, targets};
 use sealift::trust::{Guard, KnownTarget, TargetKind, TrustReport};
-use sealift::{Aspect, Error, LeftRun};
+use sealift::{Aspect, Error, LeftRun, RecordFault};
 use serde::Serialize;
 
 use super::differences::lacking;
@@ -45,9 +45,18 @@ pub(crate) struct Status {
     form: Form,
 }
 
+/// How a target is called, and how a partition's device was when it was written, if that was otherwise.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    target: &'a Path,
+    was: Option<&'a PathBuf>,
+}
+
 #[derive(Serialize)]
 struct Line<'a> {
     target: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    was: Option<String>,
     name: &'a str,
     version: u64,
     #[serde(flatten)]
@@ -102,14 +111,16 @@ impl Status {
         }
         let mut halves = Vec::new();
         for target in &self.targets {
-            let found = targets(target, guard.state())?;
+            let now = guard.state().slot_now(target)?;
+            let found = targets(&now, guard.state())?;
             if found.is_empty() {
                 print_unrecorded(&mut out, target, show.json)?;
             }
             for Target { listed, present, .. } in found {
                 let judged = self.judged_of(&present)?;
-                halves.extend(present.is_half_updated().then(|| target.clone()));
-                self.print(&mut out, target, listed.as_ref(), present, judged, show.json)?;
+                halves.extend(present.is_half_updated().then(|| now.clone()));
+                let named = Named { target: &now, was: Some(target).filter(|target| **target != now) };
+                self.print(&mut out, named, listed.as_ref(), present, judged, show.json)?;
             }
         }
         half_updated(halves)
@@ -127,9 +138,11 @@ impl Status {
             match looked {
                 Err(error) => untold.push(error.into()),
                 Ok((known, present, judged)) => {
-                    let target = known.place.argument();
+                    let was = known.place.argument();
+                    let target = known.place.now().map_or_else(|| was.clone(), |place| place.argument());
                     halves.extend(present.is_half_updated().then(|| target.clone()));
-                    self.print(out, &target, Some(&known), present, judged, json)?;
+                    let named = Named { target: &target, was: Some(&was).filter(|was| **was != target) };
+                    self.print(out, named, Some(&known), present, judged, json)?;
                 }
             }
         }
@@ -163,22 +176,22 @@ impl Status {
     fn print(
         &self,
         out: &mut dyn Write,
-        target: &Path,
+        named: Named<'_>,
         listed: Option<&KnownTarget>,
         present: Present,
         judged: Option<(Judge, Option<String>)>,
         json: bool,
     ) -> Result<(), Failure> {
         match (present, judged) {
-            (Present::Holds(installed), Some(judged)) => self.print_installed(out, target, &installed, judged, json),
-            (present, _) => Ok(print_missing(out, target, listed, &present, json)?),
+            (Present::Holds(installed), Some(judged)) => self.print_installed(out, named, &installed, judged, json),
+            (present, _) => Ok(print_missing(out, named.target, listed, &present, json)?),
         }
     }
 
     fn print_installed(
         &self,
         out: &mut dyn Write,
-        target: &Path,
+        Named { target, was }: Named<'_>,
         installed: &Installed,
         (judge, refusal): (Judge, Option<String>),
         json: bool,
@@ -189,6 +202,7 @@ impl Status {
         if json {
             let line = Line {
                 target: &shown_target,
+                was: was.map(|was| escape::percent(was.as_os_str().as_bytes())),
                 name: &identity.name,
                 version: identity.version,
                 digests: Digests::of(&installed.head),
@@ -200,7 +214,7 @@ impl Status {
                 refusal,
                 sealed: installed.is_sealed,
                 lacks: installed.keeps.map(|keeps| keeps.lacks().map(Aspect::word).collect()),
-                of_another: installed.is_of_another,
+                of_another: installed.of_another.is_some(),
                 run: installed.run.map(LeftRun::word),
                 next_version: installed.next.as_ref().map(|(_, version)| *version),
                 gone_back_from: installed.gone_back_from,
@@ -231,6 +245,9 @@ impl Status {
             }
             _ => writeln!(out, "{BOLD}{target}{BOLD:#}: {name} version {version}{mark}")?,
         }
+        if let Some(was) = was {
+            writeln!(out, "  was {} when it was written", escape::text(&was.display().to_string()))?;
+        }
         writeln!(out, "  unpacked {}, made {}", Moment(installed.taken), Moment(identity.created))?;
         judge.print_signers(out)?;
         judge.print_since(out)?;
@@ -248,8 +265,12 @@ impl Status {
         if let Some(lacks) = lacks.filter(|lacks| !lacks.is_empty()) {
             writeln!(out, "  {DIM}unpacked without {lacks}{DIM:#}")?;
         }
-        if installed.is_of_another {
-            writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?;
+        match &installed.of_another {
+            None => {}
+            Some(RecordFault::OfAnother) => {
+                writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?
+            }
+            Some(fault) => super::show::clauses(out, 2, &format!("{BAD}it {fault}{BAD:#}"))?,
         }
         if let Some(version) = installed.gone_back_from {
             writeln!(out, "  {BAD}it has gone back{BAD:#}: this device installed version {version} here")?;

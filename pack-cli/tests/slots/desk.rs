@@ -124,19 +124,25 @@ pub(crate) fn assert_has(path: impl AsRef<Path>, version: u8) {
     assert!(start_of(path, LEN) == image(version), "it is not version {version}");
 }
 
-/// Makes the disk `disk` with a GPT and two partitions of 8 MiB, labelled `root-a` and `root-b`; returns it, and the devices of its partitions.
-pub(crate) fn partitioned(slots: &Slots) -> Option<(Loop, [String; 2])> {
+/// Makes the disk `disk` with a GPT and two partitions of 8 MiB, labelled `root-a` and `root-b`, with UUIDs that begin with these eight digits, which no
+/// other test has; returns it, and the devices of its partitions.
+pub(crate) fn partitioned(slots: &Slots, uuid: &str) -> Option<(Loop, [String; 2])> {
     if !has(&["sfdisk"]) {
         return None;
     }
     slots.write("disk", "");
     File::options().write(true).open(slots.path("disk")).unwrap().set_len(24 << 20).unwrap();
-    slots.write(
-        "table",
-        "label: gpt\nstart=2048, size=16384, name=root-a, uuid=11111111-2222-3333-4444-555555555555\n\
-         start=18432, size=16384, name=root-b, uuid=AAAAAAAA-BBBB-CCCC-DDDD-EEEEEEEEEEEE\n",
+    let table = format!(
+        "label: gpt\nstart=2048, size=16384, name=root-a, uuid={uuid}-2222-3333-4444-555555555555\n\
+         start=18432, size=16384, name=root-b, uuid={uuid}-BBBB-CCCC-DDDD-EEEEEEEEEEEE\n"
     );
+    slots.write("table", table);
     out(slots.command_of("sh").args(["-c", "sfdisk -q disk < table"]));
+    attached(slots)
+}
+
+/// Attaches the disk that [`partitioned`] made.
+pub(crate) fn attached(slots: &Slots) -> Option<(Loop, [String; 2])> {
     let disk = slots.attach("disk", &[])?;
     for (number, start) in [("1", "2048"), ("2", "18432")] {
         let (status, said) = told(slots.command_of("addpart").args([&disk.0, number, start, "16384"]));

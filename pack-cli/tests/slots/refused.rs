@@ -46,7 +46,7 @@ fn a_device_that_is_used() {
 #[test]
 fn a_disk_whose_partition_is_mounted() {
     let slots = Slots::new();
-    let Some((disk, [a, _])) = partitioned(&slots) else { return };
+    let Some((disk, [a, _])) = partitioned(&slots, "00000001") else { return };
     out(slots.command_of("mke2fs").args(["-q", "-F", &a]));
     fs::create_dir(slots.path("mounted")).unwrap();
     out(slots.command_of("mount").args([&a, "mounted"]));

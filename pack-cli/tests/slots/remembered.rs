@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 
 use sealift_desk::{Mounted, has, out};
 
-use crate::desk::{LEN, Slots, assert_has, image, start_of};
+use crate::desk::{LEN, Slots, assert_has, attached, image, partitioned, start_of};
 
 #[test]
 fn status_audit_request_and_clean_know_a_slot() {
@@ -151,4 +151,59 @@ fn a_file_that_is_gone_is_forgotten() {
     assert!(!slots.does("status").contains("image:"));
     slots.does("unpack 1.sealift image:a");
     assert_has(slots.path("a"), 1);
+}
+
+/// A disk that is attached again as another device: its partitions are found by their UUIDs, whatever their devices are called.
+#[test]
+fn a_partition_is_found_under_another_name() {
+    let slots = Slots::new();
+    let Some((disk, [a, _])) = partitioned(&slots, "00000002") else { return };
+    slots.does(&format!("unpack 1.sealift {a}"));
+    // The old name stays in use, so that the disk gets another one.
+    drop(disk);
+    let Some(_other) = slots.device("other", 8 << 20) else { return };
+    let Some((_disk, [moved, b])) = attached(&slots) else { return };
+    if moved == a {
+        return; // another test was faster
+    }
+    let status = slots.does("status");
+    assert!(status.contains(&format!("{moved}: os version 1\n  was {a} when it was written\n")), "{status}");
+    let told = slots.tells(&format!("status {a}"));
+    assert_eq!((told["target"].as_str(), told["was"].as_str()), (Some(&*moved), Some(&*a)), "{told}");
+    for line in ["status", "audit", "request -o it.request --force"] {
+        let line = line.split_once(' ').map_or(format!("{line} {a}"), |(verb, more)| format!("{verb} {a} {more}"));
+        let (status, said) =
+            slots.run(&if line.starts_with("request") { line.clone() } else { format!("{line} --trust signers") });
+        assert!(status == Some(0) && said.contains(&moved), "{line}: {status:?}: {said}");
+    }
+    // It is the base of a delta by itself, and under its old name.
+    slots.does(&format!("unpack delta.sealift {b}"));
+    assert_has(&b, 2);
+    slots.does(&format!("unpack delta.sealift image:file --base {a}"));
+    assert_has(slots.path("file"), 2);
+    // What is written is never found so: the name was meant.
+    slots.is_refused(&format!("unpack 2.sealift {a}"), 2, &a);
+    // Once it is updated, it is listed once, by its new name.
+    slots.does(&format!("unpack 2.sealift {moved}"));
+    let status = slots.does("status");
+    assert!(status.contains(&format!("{moved}: os version 2")) && !status.contains(&a), "{status}");
+}
+
+#[test]
+fn a_partition_that_was_resized_is_told_as_such() {
+    let slots = Slots::new();
+    let Some((disk, [a, _])) = partitioned(&slots, "00000003") else { return };
+    slots.does(&format!("unpack 1.sealift {a}"));
+    out(slots.command_of("delpart").args([&disk.0, "1"]));
+    out(slots.command_of("addpart").args([&disk.0, "1", "2048", "14336"]));
+    let why = "was resized since sealift wrote it: its partition had 8388608 bytes, and has 7340032";
+    let (status, said) = slots.ends(&format!("status {a}"));
+    // Words are wrapped.
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(status == Some(0) && said.contains(why), "{said}");
+    slots.is_refused(&format!("audit {a}"), 2, why);
+    slots.is_refused(&format!("unpack 2.sealift {a}"), 2, why);
+    slots.does(&format!("unpack 1.sealift {a} --update --adopt"));
+    slots.does(&format!("audit {a}"));
+    assert_eq!(slots.does("status").matches(&a).count(), 1);
 }

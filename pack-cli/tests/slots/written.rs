@@ -130,9 +130,9 @@ fn an_image_that_is_small_empty_or_all_zeros() {
 #[test]
 fn a_partition_is_known_by_its_uuid_and_label() {
     let slots = Slots::new();
-    let Some((_disk, [a, b])) = partitioned(&slots) else { return };
+    let Some((_disk, [a, b])) = partitioned(&slots, "aaaaaaaa") else { return };
     slots.does(&format!(
-        "unpack 1.sealift {a} --expect-partlabel root-a --expect-partuuid 11111111-2222-3333-4444-555555555555"
+        "unpack 1.sealift {a} --expect-partlabel root-a --expect-partuuid aaaaaaaa-2222-3333-4444-555555555555"
     ));
     slots.is_refused(
         &format!("unpack 1.sealift {b} --expect-partlabel root-a"),
@@ -140,7 +140,7 @@ fn a_partition_is_known_by_its_uuid_and_label() {
         "has the partition label \"root-b\"",
     );
     slots.is_refused(
-        &format!("unpack 1.sealift {b} --expect-partuuid 11111111-2222-3333-4444-555555555555"),
+        &format!("unpack 1.sealift {b} --expect-partuuid aaaaaaaa-2222-3333-4444-555555555555"),
         2,
         "aaaaaaaa-",
     );

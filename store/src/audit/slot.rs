@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage, ranges};
 use crate::trust::{Guard, Judged, Survey};
-use crate::{Error, LeftRun, Phase, Progress, RecordFault, SlotFault};
+use crate::{Error, LeftRun, Phase, Progress, SlotFault};
 
 /// What an audit of a slot found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,10 +39,12 @@ pub fn audit(
     let survey = Survey::of_slot(&slot, guard.state())?;
     let folder = SlotFolder::open(guard.state().dir(), &slot)?;
     let record = folder.map_or(Ok(None), |folder| folder.held())?;
-    let Some(record) = record.filter(|_| !matches!(survey.fault, Some(RecordFault::OfAnother))) else {
-        return Err(match survey.run.is_some_and(LeftRun::is_half) {
-            true => Error::slot(slot.shown(), SlotFault::Unfinished),
-            false => Error::NoRecord { path: slot.shown().to_owned() },
+    let other = survey.fault.as_ref().filter(|fault| fault.is_of_another());
+    let Some(record) = record.filter(|_| other.is_none()) else {
+        return Err(match other {
+            _ if survey.run.is_some_and(LeftRun::is_half) => Error::slot(slot.shown(), SlotFault::Unfinished),
+            Some(fault) => Error::slot(slot.shown(), SlotFault::Record(fault.clone())),
+            None => Error::NoRecord { path: slot.shown().to_owned() },
         });
     };
     let judged = guard.judge_installed(&record.installed.head)?;

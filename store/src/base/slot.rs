@@ -44,7 +44,8 @@ impl Base {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, Error> {
-        let slot = Slot::open(address)?;
+        let target = state.map_or_else(|| Ok(address.target.clone()), |state| state.slot_now(&address.target))?;
+        let slot = Slot::open(&SlotAddress { target, ..address.clone() })?;
         let folder = state.map_or(Ok(None), |state| SlotFolder::open(state.dir(), &slot))?;
         if let Some(run) = folder.as_ref().map_or(Ok(None), SlotFolder::run)? {
             return Err(match run {

@@ -621,6 +621,7 @@ impl Error {
                 SlotFault::TooSmall { .. } => "space",
                 SlotFault::ReadOnly | SlotFault::ReadsOther { .. } => "io",
                 SlotFault::Unfinished => "half-updated",
+                SlotFault::Record(_) => "not-ours",
                 _ => "usage",
             },
             Self::State { .. } | Self::Floor { .. } => "state",

@@ -14,6 +14,15 @@ pub enum RecordFault {
     },
     /// It belongs to another directory.
     OfAnother,
+    /// It belongs to another device or file, which had the name of this slot.
+    OtherSlot,
+    /// It belongs to the partition when that had another size.
+    Resized {
+        /// Bytes that it had when it was written.
+        before: u64,
+        /// Bytes that it has.
+        now: u64,
+    },
     /// There is none, and the slot holds something.
     Filled(&'static str),
     /// Some of it cannot be read.
@@ -23,6 +32,14 @@ pub enum RecordFault {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+impl RecordFault {
+    /// Returns whether the record is sound, but belongs to something else.
+    #[must_use]
+    pub fn is_of_another(&self) -> bool {
+        matches!(self, Self::OfAnother | Self::OtherSlot | Self::Resized { .. })
+    }
 }
 
 impl fmt::Display for RecordFault {
@@ -38,6 +55,13 @@ impl fmt::Display for RecordFault {
                 "is not the directory that sealift unpacked: it was copied, moved or restored from a backup, and its install record belongs to \
                  another directory",
             ),
+            Self::OtherSlot => f.write_str(
+                "is not the device or file that sealift wrote under this name: it was replaced, copied or restored from a backup, and its install \
+                 record belongs to the one before",
+            ),
+            Self::Resized { before, now } => {
+                write!(f, "was resized since sealift wrote it: its partition had {before} bytes, and has {now}")
+            }
             Self::Filled(what) => write!(f, "holds {what}, which sealift did not write there"),
             Self::Damaged { path, problem } => {
                 write!(f, "has a damaged install record: {}: {problem}", path.display())

@@ -1,5 +1,7 @@
 //! Why a slot cannot be used.
 
+use super::RecordFault;
+
 /// What is wrong with a slot, worded as the end of a sentence about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -43,6 +45,9 @@ pub enum SlotFault {
         /// What it has; empty if it has none.
         found: String,
     },
+    /// Its record belongs to something else.
+    #[error("{0}")]
+    Record(RecordFault),
     /// A run that was writing to it did not end.
     #[error("is not complete: a run that was writing to it was interrupted")]
     Unfinished,

@@ -16,7 +16,7 @@ use super::partition::Partition;
 use super::{Geometry, SlotAddress, users};
 use crate::fs::FreeSpace;
 use crate::fs::block_device::folder_of;
-use crate::{Error, SlotFault};
+use crate::{Error, RecordFault, SlotFault};
 
 /// A block device, or a regular file that holds an image.
 #[derive(Debug)]
@@ -308,6 +308,22 @@ impl Slot {
             // A file system gives an inode's number again to the next file.
             (None, false) => (!self.is_new()).then(|| format!("file-{}{}", self.number.1, birth_of(&self.file))),
         }
+    }
+
+    /// Returns why a record is not of this slot, which is bound to that identity; `None` if it is.
+    pub(crate) fn fault_of(&self, recorded: Option<&str>) -> Option<RecordFault> {
+        let own = self.identity();
+        if own.as_deref() == recorded {
+            return None;
+        }
+        let (Some((own, _)), Some((of_record, before))) = (
+            own.as_deref().and_then(|own| own.rsplit_once('-')),
+            recorded.and_then(|recorded| recorded.rsplit_once('-')),
+        ) else {
+            return Some(RecordFault::OtherSlot);
+        };
+        let before = before.parse().ok().filter(|_| self.is_device && own == of_record);
+        Some(before.map_or(RecordFault::OtherSlot, |before| RecordFault::Resized { before, now: self.size }))
     }
 
     /// Returns the name under which the state keeps its record: a partition has the same one whatever its device is called.

@@ -6,11 +6,13 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::Dev;
 
 use crate::fs::block_device::folder_of;
+use crate::fs::mount_list::parse_device;
 
 /// What tells a partition from others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,18 +34,37 @@ impl Partition {
         Self::read(device).unwrap_or_default()
     }
 
+    /// Returns the device of the partition with this UUID, whatever it is called now; `None` if there is none, or if several have it, as after a disk
+    /// was copied. `known` is how it was called before.
+    pub(crate) fn find(uuid: &str, known: &Path) -> Option<PathBuf> {
+        let has_it = |device: Dev| Self::of(device).uuid.as_deref() == Some(uuid);
+        if known.metadata().is_ok_and(|metadata| has_it(metadata.rdev())) {
+            return Some(known.to_owned());
+        }
+        let listed = std::fs::read_dir("/sys/class/block").ok()?.flatten().map(|entry| entry.path());
+        let mut found = listed.filter(|folder| folder.join("partition").exists()).filter_map(|folder| {
+            let device = parse_device(std::fs::read_to_string(folder.join("dev")).ok()?.trim())?;
+            has_it(device).then(|| node_of(&folder)).flatten()
+        });
+        found.next().filter(|_| found.next().is_none())
+    }
+
     fn read(device: Dev) -> Option<Self> {
         let folder = folder_of(device).canonicalize().ok()?;
         let number = std::fs::read_to_string(folder.join("partition")).ok()?.trim().parse().ok()?;
-        let of_disk = std::fs::read_to_string(folder.parent()?.join("uevent")).ok()?;
-        let name = of_disk.lines().find_map(|line| line.strip_prefix("DEVNAME="))?;
-        let disk = File::open(Path::new("/dev").join(name)).ok()?;
+        let disk = File::open(node_of(folder.parent()?)?).ok()?;
         let read = |at: u64, len: usize| {
             let mut bytes = vec![0; len];
             disk.read_exact_at(&mut bytes, at).ok().map(|()| bytes)
         };
         of_gpt(number, &read).or_else(|| of_mbr(number, &read))
     }
+}
+
+/// Returns the device about which the kernel tells in a folder.
+fn node_of(folder: &Path) -> Option<PathBuf> {
+    let told = std::fs::read_to_string(folder.join("uevent")).ok()?;
+    Some(Path::new("/dev").join(told.lines().find_map(|line| line.strip_prefix("DEVNAME="))?))
 }
 
 type Read<'a> = dyn Fn(u64, usize) -> Option<Vec<u8>> + 'a;

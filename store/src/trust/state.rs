@@ -17,6 +17,7 @@ use sealift_verify::trust::Floors;
 
 use super::{KnownTarget, TargetId, TrustOptions, TrustPaths, now, records};
 use crate::Error;
+use crate::address::TargetKind;
 
 const FLOORS: &str = "floors";
 const TARGETS: &str = "targets";
@@ -137,6 +138,22 @@ impl DeviceState {
     /// Returns an error if the list cannot be read or is damaged.
     pub fn taken_at(&self, site: &Site) -> Result<Option<KnownTarget>, Error> {
         self.listed_at(&TargetId::of_directory(site)?, "")
+    }
+
+    /// Returns a slot as it can be opened: as `target` names it or, if there is no such device any more, by the name that the partition has now to which
+    /// this device wrote under that name.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read, or if another user could change it.
+    pub fn slot_now(&self, target: &Path) -> Result<PathBuf, Error> {
+        let (kind, path) = TargetKind::of(target);
+        if kind != TargetKind::Slot || path.symlink_metadata().is_ok() {
+            return Ok(target.to_owned());
+        }
+        let places = self.targets()?.into_iter().flatten().map(|known| known.place);
+        let mut now =
+            places.filter(|place| place.kind() == kind && place.path() == path).filter_map(|place| place.now());
+        Ok(now.next().map_or_else(|| target.to_owned(), |place| place.argument()))
     }
 
     /// Returns the list's entry for a place; in a repository or store, that for this name of a bundle. A damaged entry counts as missing, and so does

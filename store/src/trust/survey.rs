@@ -134,7 +134,7 @@ impl Survey {
         }
         match folder.map_or(Ok(None), |folder| folder.held()) {
             Ok(Some(record)) => {
-                survey.fault = (record.image.device != slot.identity()).then_some(RecordFault::OfAnother);
+                survey.fault = slot.fault_of(record.image.device.as_deref());
                 survey.head = Some(record.installed.head);
             }
             Ok(None) => survey.fault = Some(RecordFault::Missing { listed: survey.listed() }),

@@ -28,7 +28,7 @@ use crate::Error;
 use crate::address::TargetKind;
 use crate::fs::confined::open_user_dir;
 use crate::fs::identity::id_of_system;
-use crate::slot::Slot;
+use crate::slot::{Partition, Slot};
 
 /// The place of an installation: its path, equal for all paths that lead to it, and what tells the file system there from others that are mounted
 /// there at other times.
@@ -105,14 +105,31 @@ impl TargetId {
         &self.path
     }
 
+    /// Returns the place under the path that it has now: a partition is found by its UUID, since devices change their names. `None` if it is not there,
+    /// whatever has its name.
+    #[must_use]
+    pub fn now(&self) -> Option<Self> {
+        let path = match self.partition() {
+            Some(uuid) => Partition::find(uuid, &self.path)?,
+            None => self.path.clone(),
+        };
+        Some(Self { path, ..self.clone() })
+    }
+
     /// Returns whether both have the same path, whatever file system is there; a partition has its UUID instead, since devices change their names.
     pub(super) fn has_path_of(&self, other: &Self) -> bool {
-        (self.kind, self.key()) == (other.kind, other.key())
+        let is_known = self.on.is_some() && other.on.is_some();
+        self.kind == other.kind && if is_known { self.key() == other.key() } else { self.path == other.path }
     }
 
     fn key(&self) -> &[u8] {
-        let uuid = self.on.as_ref().filter(|on| self.kind == TargetKind::Slot && on.starts_with(Slot::PARTITION));
-        uuid.map_or(self.path.as_os_str().as_bytes(), |uuid| uuid.as_bytes())
+        self.partition().map_or(self.path.as_os_str().as_bytes(), str::as_bytes)
+    }
+
+    /// Returns the UUID of a partition.
+    fn partition(&self) -> Option<&str> {
+        let on = self.on.as_deref().filter(|_| self.kind == TargetKind::Slot)?;
+        Some(on.strip_prefix(Slot::PARTITION)?.rsplit_once('-')?.0)
     }
 
     /// Returns whether both are the same, as far as is known.

@@ -107,7 +107,10 @@ fn is_in_use(fault: &SlotFault) -> bool {
 fn check_apart(targets: &[Target], bundle: &Trusted, options: &InstallOptions) -> Result<(), Error> {
     for place in options.bases.places.iter().map(Path::new) {
         match SlotAddress::of(place) {
-            Some(base) => check_apart_from(targets, &Slot::open(&base)?)?,
+            Some(base) => {
+                let target = bundle.state().slot_now(&base.target)?;
+                check_apart_from(targets, &Slot::open(&SlotAddress { target, ..base })?)?;
+            }
             None => check_apart_from_file(targets, TargetKind::of(place).1)?,
         }
     }
@@ -188,7 +191,7 @@ fn holders(state: &DeviceState, index: &[u8; 32]) -> Result<Vec<TargetId>, Error
     let mut holders = Vec::new();
     for known in known.filter(|known| known.place.kind() == TargetKind::Slot && !known.is_begun) {
         if held_digest(&known.place, state) == Some(*index) {
-            holders.push(known.place);
+            holders.extend(known.place.now());
         }
     }
     Ok(holders)
@@ -196,7 +199,7 @@ fn holders(state: &DeviceState, index: &[u8; 32]) -> Result<Vec<TargetId>, Error
 
 /// Returns the digest of the index of what a slot holds; `None` if it cannot be told.
 fn held_digest(place: &TargetId, state: &DeviceState) -> Option<[u8; 32]> {
-    let slot = Slot::open(&SlotAddress::of(&place.argument())?).ok()?;
+    let slot = Slot::open(&SlotAddress::of(&place.now()?.argument())?).ok()?;
     let folder = SlotFolder::open(state.dir(), &slot).ok()??;
     let is_whole = folder.run().ok()?.is_none();
     folder.held().ok()?.filter(|_| is_whole).map(|record| record.installed.digest())
@@ -209,7 +212,8 @@ fn held_digest(place: &TargetId, state: &DeviceState) -> Option<[u8; 32]> {
 pub fn held_by_others(slots: &[SlotAddress], state: &DeviceState) -> Result<Vec<[u8; 32]>, Error> {
     let own: Vec<TargetId> = slots.iter().filter_map(|slot| Some(TargetId::of_slot(&Slot::open(slot).ok()?))).collect();
     let known = state.targets()?.into_iter().flatten().map(|known| known.place);
-    let others = known.filter(|place| place.kind() == TargetKind::Slot && !own.contains(place));
+    let others = known.filter_map(|place| place.now());
+    let others = others.filter(|place| place.kind() == TargetKind::Slot && !own.contains(place));
     Ok(others.filter_map(|place| held_digest(&place, state)).collect())
 }
 
