@@ -10,8 +10,9 @@ use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
 use sealift_store::install::directory::{Interrupted, complete, give_up, is_of_another};
+use sealift_store::install::slot::{GivenUp, give_up as give_up_slot};
 use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
-use sealift_store::{LeftRun, Place, Site};
+use sealift_store::{Place, Site};
 use serde::Serialize;
 
 /// What was cleaned at a target or an output.
@@ -106,28 +107,31 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
     Ok(cleaned)
 }
 
-/// Does the same for a slot. Nothing can be undone there: what a run began to write is given up, and the slot stays unbootable until the next one.
+/// Does the same for a slot. What a run began to write is given up, and the slot begins with zeros until the next one; if only its record was not
+/// complete, it is finished.
 ///
 /// # Errors
-/// Returns an error if another run is writing to the slot, or if the state cannot be read or written.
-pub fn clean_slot(address: &SlotAddress, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
+/// Returns an error if another run is writing to the slot, if the state cannot be read or written, or if the run is cancelled.
+pub fn clean_slot(
+    address: &SlotAddress,
+    state: Option<&DeviceState>,
+    jobs: usize,
+    progress: &Progress,
+) -> Result<CleanStats, Error> {
     let mut cleaned = CleanStats::default();
     let Some(state) = state else { return Ok(cleaned) };
     let slot = Slot::look(address)?;
+    let place = TargetId::of_slot(&slot);
     let Some(folder) = SlotFolder::open(state.dir(), &slot)? else {
-        cleaned.was_forgotten = state.forget_target(&TargetId::of_slot(&slot))?;
+        cleaned.was_forgotten = state.forget_target(&place)?;
         return Ok(cleaned);
     };
-    let run = folder.run()?;
-    folder.lock(&slot)?;
-    cleaned.was_removed = run.is_some();
-    if run.is_some_and(LeftRun::is_half) || slot.is_new() {
-        folder.forget()?;
-    } else {
-        folder.give_up()?;
-    }
-    if folder.held()?.is_none() {
-        cleaned.was_forgotten = state.forget_target(&TargetId::of_slot(&slot))?;
+    let done = give_up_slot(address, &slot, &folder, jobs, progress)?;
+    (cleaned.was_removed, cleaned.was_finished) = (done == GivenUp::Discarded, done == GivenUp::Finished);
+    match folder.held()? {
+        Some(record) if cleaned.was_finished => state.settle(&place, &record.installed.head)?,
+        Some(_) => {}
+        None => cleaned.was_forgotten = state.forget_target(&place)?,
     }
     Ok(cleaned)
 }
@@ -175,7 +179,7 @@ fn clean_site(
         Interrupted::Finished => {
             cleaned.was_finished = true;
             if let Some((known, head)) = known.zip(state::kept_head(site)?) {
-                known.settle(site, &head)?;
+                known.settle(&TargetId::of_directory(site)?, &head)?;
             }
         }
         Interrupted::Damaged if is_taken => return Err(Error::HalfUpdated { target: target.to_owned() }),

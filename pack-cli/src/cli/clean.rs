@@ -62,7 +62,10 @@ impl Clean {
             if let Some(state) = &state {
                 slot.target = found_again(&slot.target, state, self.show)?;
             }
-            return Ok(self.print(clean_slot(&slot, state.as_ref())?)?);
+            let cleaned = self.progress.watch(self.show, "Looking", |progress| {
+                clean_slot(&slot, state.as_ref(), JobsArg::default().count(), progress)
+            })?;
+            return Ok(self.print(cleaned)?);
         }
         let cleaned = self.progress.watch(self.show, "Looking", |progress| {
             clean(&self.target, state.as_ref(), JobsArg::default().count(), progress)

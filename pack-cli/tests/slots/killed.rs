@@ -2,7 +2,7 @@
 
 use sealift_desk::noise;
 
-use crate::desk::{LEN, MIB, Slots, assert_has, image};
+use crate::desk::{LEN, MIB, Slots, assert_has, image, start_of};
 
 /// System calls before which the run is killed, and how often each is tried.
 const CALLS: [(&str, usize); 5] =
@@ -52,6 +52,46 @@ fn at_any_system_call_that_changes_something() {
         }
     }
     assert!(killed > 15 && unbootable > 5, "{killed} killed, {unbootable} unbootable");
+}
+
+/// What a killed run overwrote needs no consent after `clean`: not even when only the first block of the new image is missing, or only its record.
+#[test]
+fn what_is_given_up_is_begun_again() {
+    let slots = Slots::new();
+    slots.does("unpack 1.sealift image:a");
+    let (mut finished, mut discarded, mut kept) = (0, 0, 0);
+    for (call, times) in CALLS {
+        for when in 1..=times {
+            slots.does("unpack 1.sealift image:b --allow-downgrade");
+            let trace = [format!("trace={call}"), format!("inject={call}:signal=SIGKILL:when={when}")];
+            let trace = ["-e", &*trace[0], "-e", &*trace[1]];
+            let line = "unpack delta.sealift image:b --base image:a";
+            let Some(mut run) = slots.strace(&trace, &format!("{line} --trust signers --jobs 1")) else { return };
+            if run.output().unwrap().status.success() {
+                continue;
+            }
+            let is_whole = slots.read("b") == image(2);
+            let said = slots.good("clean image:b");
+            let (_, status) = slots.ends("status image:b");
+            if status.contains("os version 2\n") {
+                // It may have been complete but for the device's list.
+                finished += usize::from(said.contains("finished an interrupted"));
+                assert!(is_whole, "{call} {when}: {status}");
+                slots.does("audit image:b");
+                assert!(slots.does("status").contains("b: os version 2\n"), "{call} {when}");
+            } else if status.contains("os version 1\n") {
+                kept += 1;
+                slots.does("audit image:b");
+            } else {
+                discarded += 1;
+                assert!(start_of(slots.path("b"), MIB).iter().all(|byte| *byte == 0), "{call} {when}");
+            }
+            slots.does(line);
+            assert_has(slots.path("b"), 2);
+            slots.does("audit image:b");
+        }
+    }
+    assert!(finished > 1 && discarded > 5 && kept > 5, "{finished} finished, {discarded} discarded, {kept} kept");
 }
 
 #[test]

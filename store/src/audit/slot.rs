@@ -60,8 +60,7 @@ fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress)
     let (wanted, len) = (&image.fingerprint, image.size);
     let there = len.min(slot.size());
     if wanted.pieces.is_empty() || there < len {
-        let is_same =
-            there == len && Fingerprint::read(slot, len, wanted.piece_len.max(len), jobs, progress)?.id == wanted.id;
+        let is_same = there == len && Fingerprint::is_in(slot, len, &wanted.id, jobs, progress)?;
         return Ok((!is_same).then_some(0..len).into_iter().collect());
     }
     let found = Fingerprint::read(slot, len, wanted.piece_len, jobs, progress)?;

@@ -11,6 +11,9 @@ use super::Slot;
 use crate::threads::parallel::map_with;
 use crate::{Error, Progress};
 
+/// The length of pieces if only the id is asked for, which does not depend on it.
+const READ_LEN: u64 = 1 << 20;
+
 /// The digests of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
@@ -87,6 +90,17 @@ impl Fingerprint {
             Ok(value)
         })?;
         Ok(Self { id: pieces::object_id(&pieces).unwrap_or_default(), piece_len, pieces })
+    }
+
+    /// Returns whether the first `len` bytes of a slot are the image with this id; not if it cannot be read, or is shorter.
+    ///
+    /// # Errors
+    /// Returns [`Error::Cancelled`].
+    pub(crate) fn is_in(slot: &Slot, len: u64, id: &[u8; 32], jobs: usize, progress: &Progress) -> Result<bool, Error> {
+        match Self::read(slot, len, READ_LEN, jobs, progress) {
+            Err(Error::Io { .. }) => Ok(false),
+            found => found.map(|found| found.id == *id),
+        }
     }
 
     /// Returns the first range in which another image of the same length differs; `None` if there is none.

@@ -19,4 +19,4 @@ pub(crate) use fingerprint::{Fingerprint, Fingerprints, ranges, value_of};
 pub(crate) use geometry::Geometry;
 pub use partition::Partition;
 pub use record::{SlotFolder, SlotImage, SlotRecord};
-pub(crate) use writer::{HEAD_LEN, SlotWriter, Written};
+pub(crate) use writer::{BLOCK_LEN, HEAD_LEN, SlotWriter, Written, overwrite_head};

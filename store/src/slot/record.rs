@@ -167,16 +167,12 @@ impl SlotFolder {
     /// # Errors
     /// Returns an error if the record cannot be read or is damaged.
     pub fn held(&self) -> Result<Option<SlotRecord>, Error> {
-        let Some(dir) = self.own.directory(HELD)? else { return Ok(None) };
-        let installed = InstallRecord::read(&dir, Limits::NONE).map_err(|error| match error {
-            Error::Format(error) => Error::State { path: dir.path().to_owned(), problem: error.to_string() },
-            error => error,
-        })?;
-        let pieces = read_file(&dir, PIECES, PIECES_MAX)?;
-        let text = read_file(&dir, SLOT, TEXT_MAX)?;
-        let image = SlotImage::parse(&text, &pieces)
-            .map_err(|problem| Error::State { path: dir.path().join(SLOT), problem })?;
-        Ok(Some(SlotRecord { installed, image }))
+        self.own.directory(HELD)?.map(|dir| read(&dir)).transpose()
+    }
+
+    /// Reads what an interrupted run was writing, or had written; `None` if there is no such run, or if it cannot be read.
+    pub(crate) fn begun(&self) -> Result<Option<SlotRecord>, Error> {
+        Ok(self.unfinished()?.and_then(|dir| read(&dir).ok()))
     }
 
     /// Returns the head of the bundle that an interrupted run was writing.
@@ -216,6 +212,11 @@ impl SlotFolder {
     /// # Errors
     /// Returns an error if the state cannot be written.
     pub(crate) fn prepare(&self, bundle: &Bundle, image: &SlotImage, order: Option<&KeptOrder>) -> Result<(), Error> {
+        // A run that had finished but for that mark.
+        if let Some(held) = self.own.directory(HELD)?.filter(|dir| dir.has(Record::MIXED).unwrap_or(false)) {
+            held.remove(Record::MIXED)?;
+            held.sync()?;
+        }
         // What an interrupted run began to overwrite is no longer there.
         if self.own.directory(NEXT)?.map_or(Ok(false), |dir| dir.has(Record::MIXED))? {
             self.own.remove(HELD)?;
@@ -240,8 +241,20 @@ impl SlotFolder {
         dir.replace(Record::MIXED, b"", true)
     }
 
-    /// Makes the prepared record that of the slot.
+    /// Makes the prepared record that of the slot, unless an interrupted run has done so.
     pub(crate) fn finish(&self) -> Result<(), Error> {
+        if !self.unfinished()?.is_some_and(|dir| dir.path().ends_with(HELD)) {
+            self.exchange()?;
+        }
+        self.own.remove(NEXT)?;
+        if let Some(held) = self.own.directory(HELD)? {
+            held.remove(Record::MIXED)?;
+            held.sync()?;
+        }
+        self.own.sync()
+    }
+
+    fn exchange(&self) -> Result<(), Error> {
         let failed = |error: Errno| Error::io("write", self.own.path(), error);
         let fd = self.own.fd();
         match renameat_with(fd, NEXT, fd, HELD, RenameFlags::EXCHANGE) {
@@ -252,12 +265,6 @@ impl SlotFolder {
                 renameat(fd, NEXT, fd, HELD).map_err(failed)?;
             }
             exchanged => exchanged.map_err(failed)?,
-        }
-        self.own.sync()?;
-        self.own.remove(NEXT)?;
-        if let Some(held) = self.own.directory(HELD)? {
-            held.remove(Record::MIXED)?;
-            held.sync()?;
         }
         self.own.sync()
     }
@@ -279,6 +286,18 @@ impl SlotFolder {
         self.own.remove(HELD)?;
         self.give_up()
     }
+}
+
+fn read(dir: &OwnDir) -> Result<SlotRecord, Error> {
+    let installed = InstallRecord::read(dir, Limits::NONE).map_err(|error| match error {
+        Error::Format(error) => Error::State { path: dir.path().to_owned(), problem: error.to_string() },
+        error => error,
+    })?;
+    let pieces = read_file(dir, PIECES, PIECES_MAX)?;
+    let text = read_file(dir, SLOT, TEXT_MAX)?;
+    let image =
+        SlotImage::parse(&text, &pieces).map_err(|problem| Error::State { path: dir.path().join(SLOT), problem })?;
+    Ok(SlotRecord { installed, image })
 }
 
 fn name_of(slot: &Slot) -> String {

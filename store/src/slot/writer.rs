@@ -23,6 +23,8 @@ use crate::{Error, Progress};
 
 /// Bytes at the start that are written last.
 pub(crate) const HEAD_LEN: u64 = 1 << 20;
+/// Bytes at the start that are written at the very end.
+pub(crate) const BLOCK_LEN: usize = ALIGN;
 /// Bytes that are read at once.
 const READ_LEN: usize = 4 << 20;
 /// Bytes that wait to be written, beyond which a thread that puts more waits as well.
@@ -105,9 +107,7 @@ impl<'a> SlotWriter<'a> {
     pub(crate) fn begin(&self) -> Result<(), Error> {
         // A shorter image must not leave the start of what was there.
         let len = if self.slot.is_device() { self.slot.size() } else { self.len };
-        let zeros = vec![0; size(len.min(HEAD_LEN))];
-        self.slot.file().write_all_at(&zeros, 0).map_err(|error| self.failed("write", error))?;
-        self.sync()?;
+        overwrite_head(self.slot, len)?;
         if !self.slot.is_device() {
             ftruncate(self.slot.fd(), self.len).map_err(|error| self.failed("write", error))?;
         }
@@ -212,7 +212,7 @@ impl<'a> SlotWriter<'a> {
     /// Returns an error if the slot cannot be written.
     pub(crate) fn end_with_head(&self) -> Result<u64, Error> {
         let head = self.head();
-        let (first, rest) = head.split_at(head.len().min(ALIGN));
+        let (first, rest) = head.split_at(head.len().min(BLOCK_LEN));
         for (part, at) in [(rest, wide(first.len())), (first, 0)] {
             self.slot.file().write_all_at(part, at).map_err(|error| self.failed("write", error))?;
             self.sync()?;
@@ -437,6 +437,16 @@ impl<'a> SlotWriter<'a> {
         }
         Ok(true)
     }
+}
+
+/// Overwrites the start of a slot with zeros, durably, up to `len` bytes.
+///
+/// # Errors
+/// Returns an error if the slot cannot be written.
+pub(crate) fn overwrite_head(slot: &Slot, len: u64) -> Result<(), Error> {
+    let zeros = vec![0; size(len.min(HEAD_LEN))];
+    let written = slot.file().write_all_at(&zeros, 0).and_then(|()| Ok(fdatasync(slot.fd())?));
+    written.map_err(|error| Error::io("write", slot.shown(), error))
 }
 
 /// What the writing thread works with.

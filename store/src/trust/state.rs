@@ -167,14 +167,14 @@ impl DeviceState {
         Ok(known.filter(|known| known.place.is_same(place)))
     }
 
-    /// Lists the bundle of `head` as what the directory at `site` holds, if a run that the device remembers had begun to install it there. Whoever
-    /// completes an update in its place calls this.
+    /// Lists the bundle of `head` as what a directory or slot holds, if a run that the device remembers had begun to install it there. Whoever completes an
+    /// update in its place calls this.
     ///
     /// # Errors
     /// Returns an error if the list cannot be read or written.
-    pub fn settle(&self, site: &Site, head: &Head) -> Result<(), Error> {
+    pub fn settle(&self, place: &TargetId, head: &Head) -> Result<(), Error> {
         let identity = &head.root().identity;
-        let listed = self.taken_at(site)?.filter(|listed| listed.name == identity.name);
+        let listed = self.listed_at(place, "")?.filter(|listed| listed.name == identity.name);
         let floors = self.floors(&identity.name)?;
         let raised = floors.records().iter().find(|record| record.version == identity.version);
         let (Some(listed), Some(raised), Some(dir)) = (listed, raised, StateDir::open(&self.dir)?) else {

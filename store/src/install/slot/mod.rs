@@ -5,6 +5,7 @@
 //! and kept.
 
 mod compare;
+mod give_up;
 mod job;
 mod stats;
 
@@ -19,6 +20,7 @@ use crate::install::options::InstallOptions;
 use crate::slot::{Slot, SlotAddress, SlotFolder};
 use crate::trust::{Admission, DeviceState, Survey, TargetId, TargetKind, Trusted};
 use crate::{Error, Input, Progress, SlotFault, Unopened};
+pub use give_up::{GivenUp, give_up};
 use job::{Job, Planned};
 pub use stats::{SlotStats, SlotsStats};
 
