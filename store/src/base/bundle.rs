@@ -13,7 +13,7 @@ use super::{Base, BaseReader, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
 use crate::recipe::Maker;
 use crate::trust::Guard;
-use crate::{Error, Input, OpenBundle, Unopened};
+use crate::{Error, Input, OpenBundle, Progress, Unopened};
 
 /// Chunks that a thread caches: successive reads are mostly close together.
 const KEPT: usize = 6;
@@ -220,7 +220,8 @@ impl ObjectReader for BundleReader<'_> {
     }
 
     /// A bundle's content is verified when it is read.
-    fn holds(&mut self, _object: Row<Object>) -> Result<bool, Error> {
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        progress.add(self.base.bundle.index.object(object).size, 0);
         Ok(true)
     }
 }

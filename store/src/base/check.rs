@@ -97,8 +97,8 @@ pub fn check(
         || BaseReader::new(bases),
         |reader, &object| {
             progress.check()?;
-            let held = reader.holds(object)?;
-            progress.add(bases.object(object).map_or(0, |object| object.size), 1);
+            let held = reader.holds(object, progress)?;
+            progress.add(0, 1);
             Ok(held)
         },
     )?;

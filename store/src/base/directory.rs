@@ -127,13 +127,8 @@ impl<'a> DirectoryReader<'a> {
         Error::io("read", self.path_of(object), error)
     }
 
-    fn missing(&self, object: Row<Object>) -> Error {
-        Error::missing_base(self.path_of(object), "it was changed: its content is not that of the base")
-    }
-}
-
-impl ObjectReader for DirectoryReader<'_> {
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+    /// Returns whether the file has the object.
+    fn has(&mut self, object: Row<Object>) -> Result<bool, Error> {
         if self.base.known.has(object) {
             return Ok(true);
         }
@@ -143,10 +138,21 @@ impl ObjectReader for DirectoryReader<'_> {
         Ok(comparison.finish())
     }
 
+    fn missing(&self, object: Row<Object>) -> Error {
+        Error::missing_base(self.path_of(object), "it was changed: its content is not that of the base")
+    }
+}
+
+impl ObjectReader for DirectoryReader<'_> {
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        progress.add(self.index.object(object).size, 0);
+        self.has(object)
+    }
+
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let row = self.index.object(object);
         let is_whole = range.start == 0 && range.end == row.size;
-        if !is_whole && !self.holds(object)? {
+        if !is_whole && !self.has(object)? {
             return Err(self.missing(object));
         }
         let Some(file) = self.open(object)? else { return Err(self.missing(object)) };

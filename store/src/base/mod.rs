@@ -31,7 +31,7 @@ use sealift_format::{
 
 use crate::kept_order::KeptOrder;
 use crate::recipe::Maker;
-use crate::{Error, Input, OpenBundle};
+use crate::{Error, Input, OpenBundle, Progress};
 use bundle::BundleReader;
 pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
@@ -85,11 +85,11 @@ pub trait ObjectReader: Debug + Send {
     /// Returns an error if the holder does not have the object or cannot be read.
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error>;
 
-    /// Returns whether the holder has an object with its correct content.
+    /// Returns whether the holder has an object with its correct content, and counts its bytes in the progress.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read for any reason other than absence.
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error>;
+    /// Returns an error if it cannot be read for any reason other than absence, or if the run is cancelled.
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error>;
 
     /// Opens the content of an object as a stream, if the holder offers one; the caller compares it with a checksum.
     ///
@@ -477,13 +477,13 @@ impl<'a> BaseReader<'a> {
         }
     }
 
-    /// Returns whether the holder has an object.
+    /// Returns whether the holder has an object, and counts its bytes in the progress.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read for any reason other than absence.
-    pub fn holds(&mut self, object: Row<BaseObject>) -> Result<bool, Error> {
+    /// Returns an error if it cannot be read for any reason other than absence, or if the run is cancelled.
+    pub fn holds(&mut self, object: Row<BaseObject>, progress: &Progress) -> Result<bool, Error> {
         match self.bases.owner(object) {
-            Some(Owner::Base(at, own)) => self.readers[at].holds(own),
+            Some(Owner::Base(at, own)) => self.readers[at].holds(own, progress),
             // What they are made of is asked for by itself.
             Some(Owner::View(..) | Owner::Own(..)) => Ok(true),
             None => Ok(false),

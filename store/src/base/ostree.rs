@@ -274,7 +274,8 @@ impl<'a> CommitReader<'a> {
 }
 
 impl ObjectReader for CommitReader<'_> {
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        progress.add(self.index.object(object).size, 0);
         if self.base.found(object).is_some() {
             return Ok(true);
         }

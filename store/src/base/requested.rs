@@ -6,7 +6,7 @@ use std::ops::Range;
 use sealift_format::{BaseObject, Index, Object, Request, Row, Rows};
 
 use super::{Base, BaseReader, Bases, Holder, ObjectReader};
-use crate::Error;
+use crate::{Error, Progress};
 
 /// A target's content according to its request, with bases that may have some of it.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl ObjectReader for RequestedReader<'_> {
         }
     }
 
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
-        self.base.place(object).map_or(Ok(false), |place| self.at_hand.holds(place))
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        self.base.place(object).map_or(Ok(false), |place| self.at_hand.holds(place, progress))
     }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
+use parking_lot::Mutex;
 use sealift_format::{Index, Object, Row};
 
 use super::parts::{KnownParts, PART_LEN};
@@ -22,6 +23,8 @@ struct SlotBase {
     /// What was written, if that is recorded.
     image: Option<SlotImage>,
     known: KnownParts,
+    /// Held while all of it is read.
+    reading: Mutex<()>,
     jobs: usize,
 }
 
@@ -61,8 +64,14 @@ impl Base {
             let object = found.into_iter().find(|(object, _)| object.id == record.image.id()).map(|(_, row)| row);
             let object = object.ok_or_else(|| Error::missing_base(slot.shown(), "its record is of another bundle"))?;
             let identity = head.root().identity.clone();
-            let holder =
-                Box::new(SlotBase { slot, object, image: Some(record.image), known: KnownParts::default(), jobs });
+            let holder = Box::new(SlotBase {
+                slot,
+                object,
+                image: Some(record.image),
+                known: KnownParts::default(),
+                reading: Mutex::default(),
+                jobs,
+            });
             return Ok(Self {
                 index,
                 holder,
@@ -78,7 +87,14 @@ impl Base {
         }
         let source = Source::Directory(open_file(slot.path(), &XattrFilter::default())?);
         let index = index_by_reading(reference, &source, jobs, progress)?;
-        let holder = Box::new(SlotBase { slot, object: Row::FIRST, image: None, known: KnownParts::default(), jobs });
+        let holder = Box::new(SlotBase {
+            slot,
+            object: Row::FIRST,
+            image: None,
+            known: KnownParts::default(),
+            reading: Mutex::default(),
+            jobs,
+        });
         Ok(Self { index, holder, identity: None, compatible: None, order: None })
     }
 }
@@ -99,12 +115,13 @@ impl SlotReader<'_> {
     }
 
     /// Returns the error for other content, with the first place where it differs, if that can be told.
-    fn changed(&self, object: Row<Object>) -> Error {
+    fn changed(&self, object: Row<Object>, progress: &Progress) -> Error {
         let SlotBase { slot, image, jobs, .. } = self.base;
         let len = self.index.object(object).size;
-        let found = image.as_ref().and_then(|image| {
+        // Only an image in pieces has a place where it differs.
+        let found = image.as_ref().filter(|image| !image.fingerprint.pieces.is_empty()).and_then(|image| {
             let wanted = &image.fingerprint;
-            let found = Fingerprint::read(slot, len, wanted.piece_len, *jobs, &Progress::default());
+            let found = Fingerprint::read(slot, len, wanted.piece_len, *jobs, progress);
             wanted.first_difference(&found.ok()?, len)
         });
         let problem = match found {
@@ -115,37 +132,76 @@ impl SlotReader<'_> {
         };
         Error::missing_base(slot.shown(), problem)
     }
-}
 
-impl ObjectReader for SlotReader<'_> {
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+    /// Returns whether the slot has the object, all of which is read once.
+    fn has(&self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
         let SlotBase { slot, object: own, known, .. } = self.base;
         if object != *own || known.has(object) {
             return Ok(object == *own);
         }
+        // Whoever comes second waits for the result.
+        let _one = self.base.reading.lock();
+        if known.has(object) {
+            return Ok(true);
+        }
         let (row, jobs) = (self.index.object(object), self.base.jobs);
-        let read = Fingerprint::read(slot, row.size, PART_LEN, jobs, &Progress::default());
+        let read = Fingerprint::read(slot, row.size, PART_LEN, jobs, progress);
         match read {
             Ok(found) if found.id == row.id => known.know(object, found.pieces),
             // Whoever asks would only say that it is not there.
-            Ok(_) => return Err(self.changed(object)),
+            Ok(_) => return Err(self.changed(object, progress)),
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::UnexpectedEof => {
-                return Err(self.changed(object));
+                return Err(self.changed(object, progress));
             }
             Err(error) => return Err(error),
         }
         Ok(true)
     }
+}
+
+impl ObjectReader for SlotReader<'_> {
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        self.has(object, progress)
+    }
 
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        if !self.holds(object)? {
+        if !self.has(object, &Progress::default())? {
             return Err(Error::missing_base(self.base.slot.shown(), "it holds another file of the base"));
         }
         let (slot, row) = (&self.base.slot, self.index.object(object));
         let read = |part: &mut [u8], at| slot.read_exact_at(part, at);
         match self.base.known.read(object, row, read, &range, out).map_err(|error| self.failed(error))? {
             true => Ok(()),
-            false => Err(self.changed(object)),
+            false => Err(self.changed(object, &Progress::default())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sealift_format::num::wide;
+
+    use super::*;
+    use crate::base::{BaseReader, Bases};
+
+    #[test]
+    fn a_cancelled_run_does_not_read_on_and_what_is_read_is_counted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("slot");
+        let content: Vec<u8> = (0..251).cycle().take(3_000_000).collect();
+        std::fs::write(&path, &content).expect("it is ours");
+        let target = std::path::Path::new("image:").as_os_str().to_owned();
+        let target =
+            std::path::PathBuf::from([target, path.into_os_string()].into_iter().collect::<std::ffi::OsString>());
+        let address = SlotAddress { image: None, target };
+        let base = Base::of_slot(&address, None, "main", 2, &Progress::default()).expect("it is a file");
+        let bases = Bases::new(vec![base]);
+        let (mut reader, progress) = (BaseReader::new(&bases), Progress::default());
+        progress.cancel();
+        assert!(matches!(reader.holds(Row::FIRST, &progress), Err(Error::Cancelled)));
+        assert_eq!(progress.snapshot().bytes, 0);
+        let progress = Progress::default();
+        assert!(reader.holds(Row::FIRST, &progress).expect("it is read"));
+        assert_eq!(progress.snapshot().bytes, wide(content.len()));
     }
 }

@@ -11,10 +11,10 @@ use sealift_format::{Index, Object, Row};
 
 use super::parts::KnownParts;
 use super::{Base, Holder, ObjectReader, path_of_object};
-use crate::Error;
 use crate::composefs::records::{StoreRecord, records};
 use crate::composefs::{KnownObjects, Repo};
 use crate::install_record::InstallRecord;
+use crate::{Error, Progress};
 
 /// A store that holds the objects of an index.
 #[derive(Debug)]
@@ -75,14 +75,8 @@ impl<'a> StoreReader<'a> {
         Error::io("read", self.base.repo.path(), error)
     }
 
-    fn missing(&self, object: Row<Object>) -> Error {
-        let path = path_of_object(self.index, object);
-        Error::missing_base(self.base.repo.path(), format!("the content of {path} was changed or removed"))
-    }
-}
-
-impl ObjectReader for StoreReader<'_> {
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
+    /// Returns whether the store has the object.
+    fn has(&mut self, object: Row<Object>) -> Result<bool, Error> {
         // A content within an image was compared with its id when the record was read.
         if self.base.found.within.contains_key(&object) || self.base.known.has(object) {
             return Ok(true);
@@ -94,6 +88,18 @@ impl ObjectReader for StoreReader<'_> {
         Ok(comparison.finish())
     }
 
+    fn missing(&self, object: Row<Object>) -> Error {
+        let path = path_of_object(self.index, object);
+        Error::missing_base(self.base.repo.path(), format!("the content of {path} was changed or removed"))
+    }
+}
+
+impl ObjectReader for StoreReader<'_> {
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        progress.add(self.index.object(object).size, 0);
+        self.has(object)
+    }
+
     fn read(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         if let Some(part) =
             self.base.found.within.get(&object).and_then(|all| all.get(size(range.start)..size(range.end)))
@@ -101,7 +107,7 @@ impl ObjectReader for StoreReader<'_> {
             out.extend(part);
             return Ok(());
         }
-        if !self.holds(object)? {
+        if !self.has(object)? {
             return Err(self.missing(object));
         }
         let Some(digest) = self.base.found.digests.get(&object) else { return Err(self.missing(object)) };

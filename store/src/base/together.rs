@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sealift_format::{Index, Object, RootBase, Row};
 
 use super::{Base, Holder, ObjectReader};
-use crate::{Error, OpenBundle};
+use crate::{Error, OpenBundle, Progress};
 
 /// Two holders, of which the first is asked first.
 #[derive(Debug)]
@@ -66,8 +66,8 @@ impl ObjectReader for TogetherReader<'_> {
         self.of(object).read(object, range, out)
     }
 
-    fn holds(&mut self, object: Row<Object>) -> Result<bool, Error> {
-        self.of(object).holds(object)
+    fn holds(&mut self, object: Row<Object>, progress: &Progress) -> Result<bool, Error> {
+        self.of(object).holds(object, progress)
     }
 
     fn open(&mut self, object: Row<Object>) -> Result<Option<Box<dyn Read>>, Error> {

@@ -47,7 +47,7 @@ fn what_is_read_was_compared() {
             };
             for holds in [false, true] {
                 if holds {
-                    assert!(BaseReader::new(&bases).holds(object).expect("it is read"), "{mode}");
+                    assert!(BaseReader::new(&bases).holds(object, &Progress::default()).expect("it is read"), "{mode}");
                 }
                 assert!(read(&bases, 0..len).expect("it is read") == content, "{mode}: all of it");
                 assert!(
@@ -75,12 +75,12 @@ fn what_is_read_was_compared() {
                 &std::sync::Arc::new(Repo::open(&repo).expect("it opens")),
                 bases.indexes()[0].clone(),
             )]);
-            assert!(!BaseReader::new(&anew).holds(object).expect("it is read"), "{mode}");
+            assert!(!BaseReader::new(&anew).holds(object, &Progress::default()).expect("it is read"), "{mode}");
             let error = read(&anew, 0..1).expect_err("it is damaged").to_string();
             assert!(error.contains(".file, the content of sub/deep/"), "{mode}: {error}");
 
             std::fs::remove_file(&path).expect("it is there");
-            assert!(!BaseReader::new(&anew).holds(object).expect("it is looked for"), "{mode}");
+            assert!(!BaseReader::new(&anew).holds(object, &Progress::default()).expect("it is looked for"), "{mode}");
             for bases in [&bases, &anew] {
                 assert!(matches!(read(bases, 1..2), Err(Error::MissingBase { .. })), "{mode}: it is gone");
                 assert!(matches!(BaseReader::new(bases).open(object), Err(Error::MissingBase { .. })), "{mode}");
