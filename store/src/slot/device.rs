@@ -1,9 +1,8 @@
 //! An open slot.
 
-use std::cell::RefCell;
 use std::fs::{File, Metadata};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -11,6 +10,7 @@ use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, seek
 use rustix::io::Errno;
 use sealift_format::num::wide;
 
+use super::direct::read_parts;
 use super::found::found_in;
 use super::partition::Partition;
 use super::{Geometry, SlotAddress, users};
@@ -39,16 +39,6 @@ pub struct Slot {
 
 /// Whether it is a device, and its number, or those of a file's file system and inode.
 type Numbers = (bool, (Dev, u64));
-
-/// The alignment that O_DIRECT needs on every device.
-pub(super) const ALIGN: usize = 4096;
-/// Bytes that are read past the page cache at once.
-const DIRECT_LEN: usize = 1 << 20;
-
-thread_local! {
-    /// Reading past the page cache needs aligned memory.
-    static ALIGNED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
 
 /// What to open a slot for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,26 +195,20 @@ impl Slot {
     /// # Errors
     /// Returns an error if it cannot be read, or ends before.
     pub(crate) fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        let Some(direct) = self.direct.as_ref().filter(|_| offset.is_multiple_of(wide(ALIGN))) else {
-            return self.file.read_exact_at(buffer, offset);
-        };
-        ALIGNED.with_borrow_mut(|scratch| {
-            scratch.resize(DIRECT_LEN + ALIGN, 0);
-            for (part, at) in buffer.chunks_mut(DIRECT_LEN).zip((offset..).step_by(DIRECT_LEN)) {
-                let len = part.len() / ALIGN * ALIGN;
-                let (whole, rest) = part.split_at_mut(len);
-                let unit = aligned(scratch, len);
-                match direct.read_exact_at(unit, at) {
-                    // It has larger sectors, or lies about them.
-                    Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                        self.file.read_exact_at(whole, at)?;
-                    }
-                    read => read.map(|()| whole.copy_from_slice(unit))?,
-                }
-                self.file.read_exact_at(rest, at + wide(len))?;
-            }
-            Ok(())
+        let mut rest = buffer;
+        self.read_parts(offset, wide(rest.len()), |part| {
+            let (place, behind) = std::mem::take(&mut rest).split_at_mut(part.len());
+            place.copy_from_slice(part);
+            rest = behind;
         })
+    }
+
+    /// Reads a range, and passes it to `take` in parts: from the device itself, if that is possible.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, or ends before.
+    pub(super) fn read_parts(&self, offset: u64, len: u64, take: impl FnMut(&[u8])) -> std::io::Result<()> {
+        read_parts(&self.file, self.direct.as_ref(), offset, len, take)
     }
 
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
@@ -368,12 +352,6 @@ impl Slot {
         }
         Ok(())
     }
-}
-
-/// Returns the aligned part of a buffer that has [`ALIGN`] bytes more than `len`.
-pub(super) fn aligned(buffer: &mut [u8], len: usize) -> &mut [u8] {
-    let skipped = buffer.as_ptr().align_offset(ALIGN).min(ALIGN);
-    &mut buffer[skipped..skipped + len]
 }
 
 /// Returns when a file was created, as the end of its identity; nothing if its file system does not tell.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use blake3::Hasher;
 use blake3::hazmat::{ChainingValue, HasherExt as _};
-use sealift_format::num::{size, up_to, wide};
+use sealift_format::num::{up_to, wide};
 use sealift_format::pieces;
 
 use super::Slot;
@@ -76,19 +76,24 @@ impl Fingerprint {
     /// Returns an error if it cannot be read, or is shorter.
     pub(crate) fn read(slot: &Slot, len: u64, piece_len: u64, jobs: usize, progress: &Progress) -> Result<Self, Error> {
         if len <= piece_len {
-            let mut bytes = vec![0; size(len)];
-            slot.read_exact_at(&mut bytes, 0).map_err(|error| Error::io("read", slot.shown(), error))?;
+            let mut hasher = Hasher::new();
+            let read = slot.read_parts(0, len, |part| _ = hasher.update(part));
+            read.map_err(|error| Error::io("read", slot.shown(), error))?;
             progress.add(len, 0);
-            return Ok(Self { id: *blake3::hash(&bytes).as_bytes(), piece_len, pieces: Vec::new() });
+            return Ok(Self { id: *hasher.finalize().as_bytes(), piece_len, pieces: Vec::new() });
         }
         let ranges: Vec<Range<u64>> = ranges(len, piece_len).collect();
-        let pieces = map_with(jobs, &ranges, Vec::new, |buffer, range| {
-            progress.check()?;
-            let value =
-                value_of(slot, range.clone(), buffer).map_err(|error| Error::io("read", slot.shown(), error))?;
-            progress.add(range.end - range.start, 0);
-            Ok(value)
-        })?;
+        let pieces = map_with(
+            jobs,
+            &ranges,
+            || (),
+            |(), range| {
+                progress.check()?;
+                let value = value_of(slot, range.clone()).map_err(|error| Error::io("read", slot.shown(), error))?;
+                progress.add(range.end - range.start, 0);
+                Ok(value)
+            },
+        )?;
         Ok(Self { id: pieces::object_id(&pieces).unwrap_or_default(), piece_len, pieces })
     }
 
@@ -118,10 +123,11 @@ impl Fingerprint {
 }
 
 /// Returns the chaining value of a piece of a slot.
-pub(crate) fn value_of(slot: &Slot, range: Range<u64>, buffer: &mut Vec<u8>) -> std::io::Result<ChainingValue> {
-    buffer.resize(size(range.end - range.start), 0);
-    slot.read_exact_at(buffer, range.start)?;
-    Ok(pieces::chaining_value(range.start, std::iter::once(&buffer[..])))
+pub(crate) fn value_of(slot: &Slot, range: Range<u64>) -> std::io::Result<ChainingValue> {
+    let mut hasher = Hasher::new();
+    hasher.set_input_offset(range.start);
+    slot.read_parts(range.start, range.end - range.start, |part| _ = hasher.update(part))?;
+    Ok(hasher.finalize_non_root())
 }
 
 /// Returns the ranges of the pieces of an image.
@@ -137,6 +143,8 @@ fn range_of(piece: u64, len: u64, piece_len: u64) -> Range<u64> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStrExt as _;
+
+    use sealift_format::num::size;
 
     use super::*;
     use crate::slot::SlotAddress;

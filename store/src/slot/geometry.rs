@@ -44,6 +44,16 @@ impl Geometry {
         // As many whole blocks as the usual unit has, if that is not too much; O_DIRECT needs multiples of 4096 bytes.
         let unit = USUAL.div_ceil(block).saturating_mul(block);
         let unit = if unit > MAX || !unit.is_multiple_of(4096) { USUAL } else { unit };
+        // A partition need not begin at a multiple of what O_DIRECT needs, but units do.
+        Self { unit, start: start % unit / 4096 * 4096 }
+    }
+
+    /// Returns the same with smaller units, of at most `len` bytes if that is possible.
+    pub(super) fn at_most(self, len: usize) -> Self {
+        let Self { mut unit, start } = self;
+        while size(unit) > len && unit.is_multiple_of(2 * 4096) {
+            unit /= 2;
+        }
         Self { unit, start: start % unit }
     }
 

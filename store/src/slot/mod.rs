@@ -5,10 +5,12 @@
 
 mod address;
 mod device;
+mod direct;
 mod fingerprint;
 mod found;
 mod geometry;
 mod partition;
+mod queue;
 mod record;
 mod users;
 mod writer;

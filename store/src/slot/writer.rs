@@ -1,23 +1,22 @@
 //! Writes an image to a slot: in order, in large aligned units, past the page cache where that is possible.
 //!
-//! Several threads put contents; one thread writes them. What comes out of order waits until [`QUEUE_LEN`] bytes wait, and then the first of them is
-//! written. The image's first [`HEAD_LEN`] bytes are only collected: until the caller writes them, last of all, the slot begins with zeros, and nothing
-//! mounts or boots it.
+//! Several threads put contents, each to its place in a buffer; one thread writes what is complete ([`Queue`]). The image's first [`HEAD_LEN`] bytes are
+//! only collected: until the caller writes them, last of all, the slot begins with zeros, and nothing mounts or boots it.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::thread::Builder;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fdatasync, ftruncate};
 use rustix::io::Errno;
-use sealift_format::num::{size, wide};
+use sealift_format::num::{size, up_to, wide};
 
-use super::device::{ALIGN, aligned};
-use super::{Fingerprint, Fingerprints, Slot};
+use super::direct::{ALIGN, aligned, read_parts};
+use super::queue::{Queue, Work};
+use super::{Fingerprint, Fingerprints, Geometry, Slot};
 use crate::threads::panic_guard::OnPanic;
 use crate::{Error, Progress};
 
@@ -27,10 +26,10 @@ pub(crate) const HEAD_LEN: u64 = 1 << 20;
 pub(crate) const BLOCK_LEN: usize = ALIGN;
 /// Bytes that are read at once.
 const READ_LEN: usize = 4 << 20;
-/// Bytes that wait to be written, beyond which a thread that puts more waits as well.
-const QUEUE_LEN: usize = 24 << 20;
-/// Bytes that wait before the first of them are written although more may come before them.
-const WINDOW: usize = 12 << 20;
+/// Bytes of the buffers from which an image is written, or several at once.
+const BUFFERS_LEN: usize = 24 << 20;
+/// Buffers that a writer has at least: one that is written, and one for each of two threads.
+const BUFFERS_MIN: usize = 3;
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,55 +48,20 @@ pub(crate) struct SlotWriter<'a> {
     len: u64,
     /// Write only blocks that differ from what is there.
     compares: bool,
-    /// This writer's share of [`QUEUE_LEN`] and [`WINDOW`].
-    queue_len: usize,
-    window: usize,
+    units: Geometry,
     queue: Mutex<Queue>,
     changed: Condvar,
-}
-
-#[derive(Default)]
-struct Queue {
-    waiting: BTreeMap<u64, Work>,
-    /// Bytes of data that wait.
-    len: usize,
-    /// Threads that wait until there is room.
-    blocked: usize,
-    is_over: bool,
-    /// Whether what waits is given up.
-    is_stopped: bool,
-    failed: Option<Error>,
-    head: Vec<u8>,
-    written: Written,
-}
-
-enum Work {
-    Data(Vec<u8>),
-    Hole(u64),
-}
-
-/// What one thread writes at once.
-enum Unit {
-    /// Parts that follow each other.
-    Data(Vec<Vec<u8>>),
-    Hole(u64),
-}
-
-impl Queue {
-    /// Gives up what waits.
-    fn stop(&mut self) {
-        self.waiting.clear();
-        (self.len, self.is_stopped) = (0, true);
-    }
 }
 
 impl<'a> SlotWriter<'a> {
     /// Prepares to write an image of `len` bytes; with `compares`, only the blocks of 4 KiB that differ from what is there. It is one of `writers`,
     /// which share the memory.
     pub(crate) fn new(slot: &'a Slot, len: u64, compares: bool, writers: usize) -> Self {
-        let queue = Queue { head: vec![0; size(len.min(HEAD_LEN))], ..Queue::default() };
-        let [queue_len, window] = [QUEUE_LEN, WINDOW].map(|all| all / writers.max(1));
-        Self { slot, len, compares, queue_len, window, queue: Mutex::new(queue), changed: Condvar::new() }
+        let own_len = BUFFERS_LEN / writers.max(1);
+        let units = slot.geometry().at_most(own_len / BUFFERS_MIN);
+        let buffers = (own_len / units.unit()).max(BUFFERS_MIN);
+        let queue = Queue::new(vec![0; size(len.min(HEAD_LEN))], buffers);
+        Self { slot, len, compares, units, queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
     /// Overwrites the start of the slot with zeros, durably: from then on nothing mounts it. A file gets the image's length.
@@ -160,27 +124,40 @@ impl<'a> SlotWriter<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        let buffer = rest.to_vec();
+        let (mut rest, mut at) = (rest, offset + wide(head.len()));
+        while !rest.is_empty() {
+            let unit = self.unit_of(at);
+            let (part, more) = rest.split_at(up_to(unit.end.saturating_sub(at), rest.len()).max(1));
+            let mut buffer = self.take(&unit)?;
+            place_in(&mut buffer, self.units, at - unit.start..at - unit.start + wide(part.len()))
+                .copy_from_slice(part);
+            self.queue.lock().put(unit.start, buffer, at..at + wide(part.len()));
+            self.changed.notify_all();
+            (rest, at) = (more, at + wide(part.len()));
+        }
+        Ok(())
+    }
+
+    /// Returns the unit with the byte at an offset, without what lies in the head, or behind the image.
+    fn unit_of(&self, at: u64) -> Range<u64> {
+        let end = at + wide(self.units.until_end(at));
+        end.saturating_sub(wide(self.units.unit())).max(HEAD_LEN)..end.min(self.len)
+    }
+
+    /// Waits for the buffer of a unit.
+    fn take(&self, unit: &Range<u64>) -> Result<Vec<u8>, Error> {
         let mut queue = self.queue.lock();
-        let is_full =
-            |queue: &Queue| queue.len > 0 && queue.len + rest.len() > self.queue_len && queue.failed.is_none();
-        if is_full(&queue) {
-            // What waits is written now, whatever may come before it.
+        let mut taken = queue.take(unit);
+        if taken.is_none() {
             queue.blocked += 1;
             self.changed.notify_all();
-            while is_full(&queue) {
+            while taken.is_none() && queue.failed.is_none() {
                 self.changed.wait(&mut queue);
+                taken = queue.take(unit);
             }
             queue.blocked -= 1;
         }
-        if queue.failed.is_some() {
-            return Err(Error::Cancelled);
-        }
-        queue.len += rest.len();
-        queue.waiting.insert(offset + wide(head.len()), Work::Data(buffer));
-        drop(queue);
-        self.changed.notify_all();
-        Ok(())
+        taken.filter(|_| queue.failed.is_none()).ok_or(Error::Cancelled)
     }
 
     /// Puts a hole of the image, which may be empty.
@@ -190,7 +167,7 @@ impl<'a> SlotWriter<'a> {
         }
         let start = range.start.max(HEAD_LEN);
         if start < range.end {
-            self.queue.lock().waiting.insert(start, Work::Hole(range.end - start));
+            self.queue.lock().put_hole(start..range.end);
             self.changed.notify_all();
         }
     }
@@ -226,22 +203,17 @@ impl<'a> SlotWriter<'a> {
     /// Returns an error if it cannot be read.
     pub(crate) fn fingerprint(&self, piece_len: u64, progress: &Progress) -> Result<Fingerprint, Error> {
         // Only what is read past the page cache is what the device has.
-        let (direct, mut buffer) = (self.slot.open_direct(OFlags::RDONLY), vec![0; READ_LEN + ALIGN]);
+        let direct = self.slot.open_direct(OFlags::RDONLY);
         let mut sums = Fingerprints::new(piece_len);
         sums.take(&self.head());
         let mut at = self.len.min(HEAD_LEN);
         while at < self.len {
             progress.check()?;
-            let len = size((self.len - at).min(wide(READ_LEN)));
-            let unit = aligned(&mut buffer, len);
-            let read = match &direct {
-                Some(file) if len.is_multiple_of(ALIGN) => file.read_exact_at(unit, at),
-                _ => self.slot.file().read_exact_at(unit, at),
-            };
+            let len = (self.len - at).min(wide(READ_LEN));
+            let read = read_parts(self.slot.file(), direct.as_ref(), at, len, |part| sums.take(part));
             read.map_err(|error| self.failed("read", error))?;
-            sums.take(unit);
-            progress.add(wide(len), 0);
-            at += wide(len);
+            progress.add(len, 0);
+            at += len;
         }
         Ok(sums.finish())
     }
@@ -263,15 +235,19 @@ impl<'a> SlotWriter<'a> {
     fn write(&self) {
         let _guard = OnPanic(|| self.fail(Error::Cancelled));
         let mut means = Means { direct: self.slot.open_direct(OFlags::WRONLY), there: Vec::new() };
-        let mut buffer = Vec::new();
-        while let Some((offset, unit)) = self.next() {
-            let written = match unit {
-                Unit::Data(parts) => {
-                    let data = joined(&parts, &mut buffer);
-                    drop(parts);
-                    self.write_data(offset, data, &mut means)
+        while let Some(work) = self.next() {
+            let written = match work {
+                Work::Data { start, mut buffer, ranges } => {
+                    let mut ranges = ranges.into_iter();
+                    let written = ranges.try_for_each(|range| {
+                        let data = place_in(&mut buffer, self.units, range.start - start..range.end - start);
+                        self.write_data(range.start, data, &mut means)
+                    });
+                    self.queue.lock().release(buffer);
+                    self.changed.notify_all();
+                    written
                 }
-                Unit::Hole(len) => self.write_hole(offset, len, &mut means),
+                Work::Hole(range) => self.write_hole(range.start, range.end - range.start, &mut means),
             };
             if let Err(error) = written {
                 return self.fail(error);
@@ -287,47 +263,16 @@ impl<'a> SlotWriter<'a> {
         self.changed.notify_all();
     }
 
-    /// Waits for work, and returns the first hole, or the first data up to the end of a unit.
-    fn next(&self) -> Option<(u64, Unit)> {
+    /// Waits for work; `None` at the end.
+    fn next(&self) -> Option<Work> {
         let mut queue = self.queue.lock();
         loop {
-            let is_due = queue.is_over || queue.len >= self.window || queue.blocked > 0 || queue.len == 0;
-            if is_due && (queue.is_over || !queue.waiting.is_empty()) {
-                let unit = match queue.waiting.pop_first()? {
-                    (offset, Work::Hole(len)) => (offset, Unit::Hole(len)),
-                    (offset, Work::Data(data)) => (offset, Unit::Data(self.take_unit(&mut queue, offset, data))),
-                };
-                self.changed.notify_all();
-                return Some(unit);
-            }
-            self.changed.wait(&mut queue);
-        }
-    }
-
-    /// Returns data with what follows it, up to the end of a unit, and puts back what lies beyond.
-    fn take_unit(&self, queue: &mut MutexGuard<'_, Queue>, offset: u64, data: Vec<u8>) -> Vec<Vec<u8>> {
-        let until = self.slot.geometry().until_end(offset);
-        let (mut len, mut parts) = (data.len(), vec![data]);
-        while len < until {
-            match queue.waiting.remove(&(offset + wide(len))) {
-                Some(Work::Data(more)) => {
-                    len += more.len();
-                    parts.push(more);
-                }
-                Some(hole) => {
-                    queue.waiting.insert(offset + wide(len), hole);
-                    break;
-                }
-                None => break,
+            match queue.next() {
+                Some(work) => return Some(work),
+                None if queue.is_over && queue.is_empty() => return None,
+                None => self.changed.wait(&mut queue),
             }
         }
-        if let Some(last) = parts.last_mut().filter(|_| len > until) {
-            let beyond = last.split_off(last.len() - (len - until));
-            queue.waiting.insert(offset + wide(until), Work::Data(beyond));
-            len = until;
-        }
-        queue.len -= len;
-        parts
     }
 
     fn write_data(&self, offset: u64, data: &[u8], means: &mut Means) -> Result<(), Error> {
@@ -457,20 +402,12 @@ struct Means {
     there: Vec<u8>,
 }
 
-/// Returns parts one after the other, at an aligned address.
-fn joined<'b>(parts: &[Vec<u8>], buffer: &'b mut Vec<u8>) -> &'b [u8] {
-    let len = parts.iter().map(Vec::len).sum();
-    if buffer.len() < len + ALIGN {
-        buffer.resize(len + ALIGN, 0);
+/// Returns a range of the unit in a buffer, which begins at an aligned address. The buffer gets its length when it is used for the first time.
+fn place_in(buffer: &mut Vec<u8>, units: Geometry, range: Range<u64>) -> &mut [u8] {
+    if buffer.is_empty() {
+        *buffer = vec![0; units.unit() + ALIGN];
     }
-    let joined = aligned(buffer, len);
-    let mut rest = &mut *joined;
-    for part in parts {
-        let (place, behind) = rest.split_at_mut(part.len());
-        place.copy_from_slice(part);
-        rest = behind;
-    }
-    joined
+    &mut aligned(buffer, units.unit())[size(range.start)..size(range.end)]
 }
 
 /// Reads until the buffer is full or the slot ends. Returns how many bytes were read.

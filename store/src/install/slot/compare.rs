@@ -45,12 +45,17 @@ impl There {
         }
         let failed = |error| Error::io("read", slot.shown(), error);
         let ranges: Vec<_> = ranges(len, piece_len).zip(wanted).collect();
-        let pieces = map_with(jobs, &ranges, Vec::new, |buffer, (range, piece)| {
-            progress.check()?;
-            progress.add(range.end - range.start, 0);
-            let is_there = range.end <= slot.size();
-            Ok(is_there && value_of(slot, range.clone(), buffer).map_err(failed)? == piece.chaining_value)
-        })?;
+        let pieces = map_with(
+            jobs,
+            &ranges,
+            || (),
+            |(), (range, piece)| {
+                progress.check()?;
+                progress.add(range.end - range.start, 0);
+                let is_there = range.end <= slot.size();
+                Ok(is_there && value_of(slot, range.clone()).map_err(failed)? == piece.chaining_value)
+            },
+        )?;
         let there = ranges.iter().zip(&pieces).filter(|(_, is_there)| **is_there);
         let bytes = there.map(|((range, _), _)| range.end - range.start).sum();
         let is_all = pieces.iter().all(|is_there| *is_there);

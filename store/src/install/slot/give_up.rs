@@ -32,13 +32,16 @@ pub fn give_up(
 ) -> Result<GivenUp, Error> {
     let run = folder.run()?;
     folder.lock(slot)?;
+    if slot.is_new() {
+        folder.forget()?;
+    }
     let Some(run) = run else { return Ok(GivenUp::Nothing) };
     let has = |record: Option<SlotRecord>| match record.map(|record| record.image) {
         Some(image) if image.size <= slot.size() => Fingerprint::is_in(slot, image.size, &image.id(), jobs, progress),
         _ => Ok(false),
     };
     match run {
-        _ if slot.is_new() => folder.forget()?,
+        _ if slot.is_new() => {}
         run if !LeftRun::is_half(run) => folder.give_up()?,
         _ if begins_with_zeros(slot) => {
             // Of the start, all but the first block may have its content. A slot that cannot be written to is forgotten all the same.

@@ -1,0 +1,162 @@
+//! What waits to be written to a slot: units, which several threads fill in any order, and holes.
+//!
+//! Each unit has a buffer at an aligned address, from which it is written at once. There are few buffers, and each is used again and again: whoever needs
+//! one waits until one is free.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::writer::Written;
+use crate::Error;
+
+/// What waits, behind a lock.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// By where they begin.
+    units: BTreeMap<u64, Unit>,
+    holes: BTreeMap<u64, u64>,
+    free: Vec<Vec<u8>>,
+    /// Buffers that were made.
+    made: usize,
+    /// Buffers that may be made.
+    buffers: usize,
+    /// Threads that wait for a buffer.
+    pub(super) blocked: usize,
+    /// Counts what was put.
+    puts: u64,
+    pub(super) is_over: bool,
+    /// Whether what waits is given up.
+    pub(super) is_stopped: bool,
+    pub(super) failed: Option<Error>,
+    pub(super) head: Vec<u8>,
+    pub(super) written: Written,
+}
+
+/// A unit of which not everything was written.
+struct Unit {
+    start: u64,
+    end: u64,
+    /// `None` while a thread copies to it.
+    buffer: Option<Vec<u8>>,
+    /// What it has: starts and ends in the slot, without gaps between neighbours.
+    filled: BTreeMap<u64, u64>,
+    /// When something was put to it last.
+    last_put: u64,
+}
+
+/// What one thread writes at once.
+pub(super) enum Work {
+    /// Ranges of the slot, whose bytes are in the buffer, in which the unit begins at `start`.
+    Data { start: u64, buffer: Vec<u8>, ranges: Vec<Range<u64>> },
+    /// Where a hole is.
+    Hole(Range<u64>),
+}
+
+impl Queue {
+    /// Returns an empty one with the head of an image, and at most this many buffers.
+    pub(super) fn new(head: Vec<u8>, buffers: usize) -> Self {
+        Self { head, buffers, ..Self::default() }
+    }
+
+    /// Gives up what waits.
+    pub(super) fn stop(&mut self) {
+        (self.units, self.holes) = Default::default();
+        self.is_stopped = true;
+    }
+
+    /// Takes the buffer of a unit, to copy to it; `None` if another thread has it, or if there is none. A buffer that was never used is empty.
+    pub(super) fn take(&mut self, unit: &Range<u64>) -> Option<Vec<u8>> {
+        if let Some(unit) = self.units.get_mut(&unit.start) {
+            return unit.buffer.take();
+        }
+        let buffer = self.free.pop().or_else(|| (self.made < self.buffers).then(Vec::new))?;
+        self.made += usize::from(buffer.is_empty());
+        let filled = BTreeMap::new();
+        self.units
+            .insert(unit.start, Unit { start: unit.start, end: unit.end, buffer: None, filled, last_put: self.puts });
+        Some(buffer)
+    }
+
+    /// Returns a buffer to its unit, which now has this range.
+    pub(super) fn put(&mut self, unit: u64, buffer: Vec<u8>, range: Range<u64>) {
+        self.puts += 1;
+        match self.units.get_mut(&unit) {
+            Some(unit) => {
+                unit.buffer = Some(buffer);
+                unit.last_put = self.puts;
+                unit.fill(range);
+            }
+            // All was given up.
+            None => self.free.push(buffer),
+        }
+    }
+
+    /// Takes a hole.
+    pub(super) fn put_hole(&mut self, range: Range<u64>) {
+        if !self.is_stopped {
+            self.holes.insert(range.start, range.end);
+        }
+    }
+
+    /// Makes a buffer that was written available.
+    pub(super) fn release(&mut self, buffer: Vec<u8>) {
+        self.free.push(buffer);
+    }
+
+    /// Returns whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty() && self.holes.is_empty()
+    }
+
+    /// Returns what is to be written now: whole units as far as possible in the order of the slot, and others only if their buffers are needed, or at
+    /// the end.
+    pub(super) fn next(&mut self) -> Option<Work> {
+        let is_short = self.blocked > 0 || self.units.len() * 2 > self.buffers;
+        let whole = self.units.iter().find(|(_, unit)| unit.is_whole());
+        let is_first = |start: &u64| self.units.first_key_value().is_some_and(|(first, _)| first == start);
+        let whole = whole.map(|(start, _)| *start).filter(|start| is_short || is_first(start));
+        if let Some(start) = whole.filter(|_| !self.is_over) {
+            return self.remove(start);
+        }
+        let first = self.units.first_key_value().map_or(u64::MAX, |(start, _)| *start);
+        let hole = self.holes.first_key_value().map(|(start, end)| *start..*end);
+        if let Some(hole) = hole.filter(|hole| !self.is_over || hole.start < first) {
+            self.holes.remove(&hole.start);
+            return Some(Work::Hole(hole));
+        }
+        let at_rest = self.units.iter().filter(|(_, unit)| unit.buffer.is_some());
+        let part = match self.is_over {
+            true => at_rest.map(|(start, _)| *start).next(),
+            // What nobody has put to for the longest time is the least likely to be completed soon.
+            false => at_rest.min_by_key(|(_, unit)| unit.last_put).map(|(start, _)| *start),
+        };
+        self.remove(part.filter(|_| self.is_over || self.blocked > 0)?)
+    }
+
+    fn remove(&mut self, start: u64) -> Option<Work> {
+        let unit = self.units.remove(&start)?;
+        let ranges = unit.filled.into_iter().map(|(start, end)| start..end).collect();
+        Some(Work::Data { start, buffer: unit.buffer?, ranges })
+    }
+}
+
+impl Unit {
+    fn is_whole(&self) -> bool {
+        self.buffer.is_some() && self.filled.get(&self.start) == Some(&self.end)
+    }
+
+    /// Adds a range, and joins it with its neighbours.
+    fn fill(&mut self, range: Range<u64>) {
+        let (mut start, mut end) = (range.start, range.end);
+        if let Some((before, until)) = self.filled.range(..=start).next_back().map(|(before, until)| (*before, *until))
+            && until >= start
+        {
+            (start, end) = (before, end.max(until));
+        }
+        while let Some((next, until)) = self.filled.range(start..=end).next().map(|(next, until)| (*next, *until)) {
+            self.filled.remove(&next);
+            end = end.max(until);
+        }
+        self.filled.insert(start, end);
+    }
+}
