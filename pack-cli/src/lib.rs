@@ -214,7 +214,9 @@ pub use sealift_format::{
 pub use sealift_format::{Error as FormatError, RootBase};
 pub use sealift_store::base::{Bases, GivenBases, SharedBases};
 pub use sealift_store::install::archive;
-pub use sealift_store::install::{Destination, Durability, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions};
+pub use sealift_store::install::{
+    Destination, Durability, ExpectedPartition, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions,
+};
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
     ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, Input, Keeps, LeftRun, Medium, Metadata,

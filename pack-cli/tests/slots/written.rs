@@ -144,6 +144,23 @@ fn a_partition_is_known_by_its_uuid_and_label() {
         2,
         "aaaaaaaa-",
     );
+    // Each of several slots has its own.
+    let two = format!("unpack 1.sealift root.img={a} root.img={b} --adopt");
+    for (more, status) in [
+        (format!("--expect-partlabel {a}=root-a --expect-partlabel {b}=root-b"), 0),
+        (format!("--expect-partlabel {a}=root-a --expect-partlabel {b}=root-a"), 2),
+        (format!("--expect-partlabel {a}=root-b"), 2),
+        ("--expect-partlabel root-a".to_owned(), 2),
+        ("--expect-partlabel root.img=root-a".to_owned(), 2),
+        ("--expect-partlabel other.img=root-a".to_owned(), 2),
+        (format!("--expect-partuuid {b}=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee --expect-partlabel {a}=root-a"), 0),
+        (format!("--expect-partuuid {a}=aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"), 2),
+    ] {
+        let (ended, said) = slots.ends(&format!("{two} {more}"));
+        assert_eq!(ended, Some(status), "{more}: {said}");
+    }
+    slots.does(&format!("unpack 1.sealift root.img={a} --expect-partlabel root.img=root-a"));
+    slots.is_refused(&format!("unpack 1.sealift root.img={a} --expect-partlabel root.img="), 2, "is empty");
     // Its record is found under any name.
     std::os::unix::fs::symlink(&a, slots.path("by-label")).unwrap();
     slots.does(&format!("audit {}", slots.path("by-label").display()));

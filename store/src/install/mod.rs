@@ -9,5 +9,7 @@ pub mod ostree;
 pub mod slot;
 mod stats;
 
-pub use options::{Destination, Durability, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions};
+pub use options::{
+    Destination, Durability, ExpectedPartition, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions,
+};
 pub use stats::{ImportStats, InstallStats, RefValue, SetRef};

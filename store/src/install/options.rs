@@ -1,5 +1,7 @@
 //! Options of installing a bundle.
 
+use std::path::PathBuf;
+
 use crate::base::GivenBases;
 use crate::seal::Seal;
 
@@ -89,10 +91,20 @@ pub struct OsTreeOptions {
 pub struct SlotOptions {
     /// Read everything again after it was written, and compare.
     pub read_back: bool,
-    /// The label that the partition must have.
-    pub part_label: Option<String>,
-    /// The UUID that the partition must have.
-    pub part_uuid: Option<String>,
+    /// Which partitions the slots must be.
+    pub expected: Vec<ExpectedPartition>,
+}
+
+/// What the partition of a slot must have; a slot may have several of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+pub struct ExpectedPartition {
+    /// The slot, as [`SlotAddress::target`](crate::slot::SlotAddress::target) names it; `None` for all.
+    pub target: Option<PathBuf>,
+    /// The label.
+    pub label: Option<String>,
+    /// The UUID, in any case of letters.
+    pub uuid: Option<String>,
 }
 
 /// Where refs go in an OSTree repository.

@@ -161,12 +161,14 @@ pub(crate) struct Unpack {
     /// Create devices, or refuse [default: in an update as before, otherwise if possible]
     #[arg(long)]
     pub(super) devices: bool,
-    /// Write to a block device only if its partition has this label, as in `lsblk -o PARTLABEL`
-    #[arg(long, value_name = "LABEL", help_heading = "Block devices")]
-    pub(super) expect_partlabel: Option<String>,
-    /// Write to a block device only if its partition has this UUID, as in `lsblk -o PARTUUID`
-    #[arg(long, value_name = "UUID", help_heading = "Block devices")]
-    pub(super) expect_partuuid: Option<String>,
+    /// Write to a block device only if its partition has this label, as in `lsblk -o PARTLABEL` (repeatable)
+    ///
+    /// With several devices, IMAGE= says which one is meant, by its image or device as it is given here; without it, all are.
+    #[arg(long, value_name = "[IMAGE=]LABEL", help_heading = "Block devices")]
+    pub(super) expect_partlabel: Vec<String>,
+    /// Write to a block device only if its partition has this UUID, as in `lsblk -o PARTUUID` (repeatable); IMAGE= as above
+    #[arg(long, value_name = "[IMAGE=]UUID", help_heading = "Block devices")]
+    pub(super) expect_partuuid: Vec<String>,
     /// After writing to a block device, read everything again and compare it
     #[arg(long, help_heading = "Block devices")]
     pub(super) read_back: bool,
@@ -227,11 +229,7 @@ impl Unpack {
                 list_deletions: self.dry_run || log::is_on(),
             },
             ostree: OsTreeOptions::default(),
-            slot: SlotOptions {
-                read_back: self.read_back,
-                part_label: self.expect_partlabel.clone(),
-                part_uuid: self.expect_partuuid.clone(),
-            },
+            slot: SlotOptions { read_back: self.read_back, expected: self.expected_partitions() },
         }
     }
 

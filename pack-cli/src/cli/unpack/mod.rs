@@ -50,7 +50,7 @@ impl Unpack {
             }
         }
         if self.slots.is_empty()
-            && (self.read_back || self.expect_partlabel.is_some() || self.expect_partuuid.is_some())
+            && (self.read_back || !self.expect_partlabel.is_empty() || !self.expect_partuuid.is_empty())
         {
             return Err(Failure::usage(
                 "--read-back, --expect-partlabel and --expect-partuuid are for block devices and image:FILE",

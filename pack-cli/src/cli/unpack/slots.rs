@@ -5,9 +5,9 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use sealift::Durability;
 use sealift::slot::{self, SlotAddress, SlotStats, SlotsStats};
 use sealift::status::{Present, targets};
+use sealift::{Durability, ExpectedPartition};
 
 use super::Unpack;
 use crate::audit_words::had_gone_back_from;
@@ -97,6 +97,37 @@ impl Unpack {
         writeln!(out, "  read {stored} from the bundle in {time}, {rate}")
     }
 
+    /// Returns which partitions the user means.
+    pub(super) fn expected_partitions(&self) -> Vec<ExpectedPartition> {
+        let none = ExpectedPartition::default;
+        let labels = self.expect_partlabel.iter().map(|text| (text, false));
+        let all = labels.chain(self.expect_partuuid.iter().map(|text| (text, true)));
+        all.flat_map(|(text, is_uuid)| {
+            let (targets, value) = self.expected(text);
+            let value = Some(value.to_owned());
+            let expected = if is_uuid {
+                ExpectedPartition { uuid: value, ..none() }
+            } else {
+                ExpectedPartition { label: value, ..none() }
+            };
+            targets.into_iter().map(move |target| ExpectedPartition { target, ..expected.clone() })
+        })
+        .collect()
+    }
+
+    /// Splits `IMAGE=VALUE` or `DEVICE=VALUE` into the slots that are meant, `None` for all, and the value. A label may contain `=`: what is before it has to
+    /// be as in the argument of a slot.
+    fn expected<'v>(&self, text: &'v str) -> (Vec<Option<PathBuf>>, &'v str) {
+        let mut splits = text.match_indices('=').map(|(at, _)| (&text[..at], &text[at + 1..]));
+        let found = splits.find_map(|(name, value)| {
+            let is_it =
+                |slot: &&SlotAddress| slot.image.as_deref() == Some(name.as_bytes()) || slot.target.as_os_str() == name;
+            let targets: Vec<_> = self.slots.iter().filter(is_it).map(|slot| Some(slot.target.clone())).collect();
+            (!targets.is_empty()).then_some((targets, value))
+        });
+        found.unwrap_or_else(|| (vec![None], text))
+    }
+
     /// Returns the digests of what other slots hold: bases that a delta may have.
     pub(super) fn held_by_other_slots(&self, judge: &Judge) -> Result<Vec<[u8; 32]>, Failure> {
         Ok(slot::held_by_others(&self.slots, judge.guard().state())?)
@@ -121,10 +152,10 @@ impl Unpack {
         if let Some((_, option)) = of_others.iter().find(|(is_given, _)| *is_given) {
             return Err(Failure::usage(format!("{option}: not for a block device or image:FILE")));
         }
-        for (value, option) in
+        for (values, option) in
             [(&self.expect_partlabel, "--expect-partlabel"), (&self.expect_partuuid, "--expect-partuuid")]
         {
-            if value.as_deref() == Some("") {
+            if values.iter().any(|value| self.expected(value).1.is_empty()) {
                 return Err(Failure::usage(format!("{option} is empty, and would accept any partition")));
             }
         }

@@ -16,7 +16,7 @@ use sealift_format::{Bundle, Index, Object, Opened, Ref, Row};
 
 use crate::address::{choose_ref, object_at, reading};
 use crate::base::{Bases, GivenBases};
-use crate::install::options::InstallOptions;
+use crate::install::options::{ExpectedPartition, InstallOptions};
 use crate::slot::{Slot, SlotAddress, SlotFolder};
 use crate::trust::{Admission, DeviceState, Survey, TargetId, TargetKind, Trusted};
 use crate::{Error, Input, Progress, SlotFault, Unopened};
@@ -90,7 +90,14 @@ fn open(address: &SlotAddress, bundle: &Trusted, options: &InstallOptions) -> Re
         }
         slot => (slot?, None),
     };
-    slot.check_expected(options.slot.part_label.as_deref(), options.slot.part_uuid.as_deref())?;
+    let is_own =
+        |expected: &&ExpectedPartition| expected.target.as_ref().is_none_or(|target| *target == address.target);
+    options
+        .slot
+        .expected
+        .iter()
+        .filter(is_own)
+        .try_for_each(|expected| slot.check_expected(expected.label.as_deref(), expected.uuid.as_deref()))?;
     let folder = SlotFolder::open(bundle.state().dir(), &slot)?;
     let resumes = folder.as_ref().map_or(Ok(false), |folder| folder.is_writing(&bundle.judged().head))?;
     // A damaged record is reported when the slot is examined.
