@@ -35,9 +35,13 @@ pub(crate) fn print_facts(out: &mut dyn Write, found: &VerityImages, bundle: &Bu
     }
     for Shown { image, path } in all(found, bundle) {
         fact(out, "Image", path)?;
-        let place = match &image.tree_path {
-            Some(path) => format!("in {}", escape::bytes(path)),
-            None => format!("in the same file, from byte {} on", image.tree_offset),
+        if let Some(partitions) = &image.partitions {
+            fact(out, "Partition", partitions.data)?;
+        }
+        let place = match (&image.tree_path, &image.partitions) {
+            (Some(path), _) => format!("in {}", escape::bytes(path)),
+            (None, Some(partitions)) => format!("in partition {} of the same file", partitions.tree),
+            (None, None) => format!("in the same file, from byte {} on", image.tree_offset),
         };
         fact(out, "Hash tree", place)?;
         let VerityTree { tree, root_hash, .. } = match &image.tree {
@@ -69,6 +73,10 @@ pub(crate) fn print_unknown(out: &mut dyn Write) -> io::Result<()> {
 /// Prints what was compared of each image.
 pub(crate) fn print_compared(out: &mut dyn Write, found: &VerityImages, bundle: &Bundle) -> io::Result<()> {
     for Shown { image, path } in all(found, bundle) {
+        let path = match &image.partitions {
+            Some(partitions) => format!("{path}, partition {}", partitions.data),
+            None => path,
+        };
         let found = match &image.tree {
             Ok(found) => found,
             Err(error) => {
@@ -120,6 +128,10 @@ pub(crate) struct JsonVerityImage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tree_path: Option<String>,
     tree_offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partition: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tree_partition: Option<u32>,
     #[serde(flatten)]
     tree: Option<JsonTree>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,6 +165,8 @@ impl<'a> JsonVerityImage<'a> {
             path: escape::percent(&image.path),
             tree_path: image.tree_path.as_ref().map(|path| escape::percent(path)),
             tree_offset: image.tree_offset,
+            partition: image.partitions.as_ref().map(|partitions| partitions.data),
+            tree_partition: image.partitions.as_ref().map(|partitions| partitions.tree),
             tree: image.tree.as_ref().ok().map(JsonTree::of),
             fault,
         }

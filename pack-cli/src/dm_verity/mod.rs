@@ -1,7 +1,8 @@
 //! Disk images in a bundle that have a dm-verity hash tree, and their root hashes: what a kernel gets as `roothash=`, and `veritysetup verify` takes.
 //!
 //! The tree is appended to the image's file system (squashfs, EROFS or ext4), or lies beside it in a file of the same name with `.verity` or `.hash`;
-//! it has the superblock that `veritysetup format` writes. [`root_hashes`] reads only the superblock and the top block, and
+//! it has the superblock that `veritysetup format` writes. In a disk image with a GPT, data and tree may also be two partitions, whose UUIDs are the halves
+//! of the root hash, as systemd makes and finds them. [`root_hashes`] reads only the superblock and the top block, and
 //! [`verify`](crate::verify) compares every block.
 //!
 //! Looks at files with the usual names of images (`.img` or `.squashfs`, for example), at those with a tree beside them, and at the only file of a bundle.
@@ -10,12 +11,13 @@ mod candidates;
 mod reader;
 
 use std::fmt;
+use std::ops::Range;
 
 use sealift_format::num::{size, wide};
 use sealift_format::{Bundle, Object, Row, unhex};
 use sealift_store::base::Bases;
 use sealift_store::threads::parallel::map_with;
-use sealift_verify::dm_verity::{HEAD_LEN, find_superblock, superblock_range};
+use sealift_verify::dm_verity::{HEAD_LEN, TABLE_LEN, find_superblock, partitions, superblock_range};
 pub use sealift_verify::dm_verity::{HashTree, Layer, Mismatch, Superblock, SuperblockError};
 use sealift_verify::escape;
 
@@ -45,8 +47,20 @@ pub struct VerityImage {
     pub tree_path: Option<Vec<u8>>,
     /// Where the tree's superblock begins in its file, in bytes.
     pub tree_offset: u64,
+    /// The partitions of the image in which data and tree are, if they are.
+    pub partitions: Option<VerityPartitions>,
     /// The tree, unless it cannot be used.
     pub tree: Result<VerityTree, SuperblockError>,
+}
+
+/// The partitions of an image with data and tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VerityPartitions {
+    /// The number of the one with the data, from 1.
+    pub data: u32,
+    /// The number of the one with the tree.
+    pub tree: u32,
 }
 
 /// A hash tree, with its root hash.
@@ -158,7 +172,7 @@ pub(crate) fn check(
     }
     for Found { image, data, tree } in &mut all {
         if let Ok(found) = &mut image.tree {
-            let mismatch = first_mismatch(&files, &found.tree, (*data, *tree), jobs, progress)?;
+            let mismatch = first_mismatch(&files, &found.tree, [*data, *tree], jobs, progress)?;
             found.compared = mismatch.map_or(Compared::EveryBlock, Compared::Differs);
         }
         progress.add(0, 1);
@@ -166,17 +180,78 @@ pub(crate) fn check(
     Ok(VerityImages { images: all.into_iter().map(|found| found.image).collect(), left_out: candidates.left_out })
 }
 
-/// An image, with the objects of the data and of the tree.
+/// An image, with the places of the data and of the tree.
 struct Found {
     image: VerityImage,
-    data: Row<Object>,
-    tree: Row<Object>,
+    data: Place,
+    tree: Place,
+}
+
+/// An object, or what lies in it from an offset on.
+#[derive(Clone, Copy)]
+struct Place {
+    object: Row<Object>,
+    start: u64,
+}
+
+impl Place {
+    fn of(object: Row<Object>) -> Self {
+        Self { object, start: 0 }
+    }
+
+    fn read(self, reader: &mut FileReader<'_>, range: Range<u64>) -> Result<Vec<u8>, Error> {
+        reader.read(self.object, self.start + range.start..self.start + range.end)
+    }
 }
 
 fn find_all(files: &Files<'_>, candidates: &Candidates<'_>) -> Result<Vec<Found>, Error> {
     let mut reader = files.reader();
-    let found = candidates.list.iter().map(|candidate| find(&mut reader, files.bundle, candidate));
-    found.filter_map(Result::transpose).collect()
+    let mut all = Vec::new();
+    for candidate in &candidates.list {
+        match find(&mut reader, files.bundle, candidate)? {
+            Some(found) => all.push(found),
+            None => all.extend(find_in_partitions(&mut reader, files.bundle, candidate)?),
+        }
+    }
+    Ok(all)
+}
+
+/// Looks for partitions with hash trees in a disk image, and for those whose data they are for.
+fn find_in_partitions(
+    reader: &mut FileReader<'_>,
+    bundle: &Bundle,
+    candidate: &Candidate<'_>,
+) -> Result<Vec<Found>, Error> {
+    let (index, object) = (&bundle.index, candidate.object);
+    let len = index.object(object).size;
+    let partitions = partitions(&reader.read(object, 0..len.min(TABLE_LEN))?, len);
+    let mut found = Vec::new();
+    for tree_in in &partitions {
+        let (place, tree_len) = (Place { object, start: tree_in.range.start }, tree_in.range.end - tree_in.range.start);
+        let superblock = place.read(reader, 0..tree_len.min(wide(Superblock::LEN)))?;
+        let Ok(superblock) = Superblock::parse(&superblock) else { continue };
+        // Whose data they are is only known by the root hash; the data is long enough for now.
+        let Ok(tree) = HashTree::new(superblock.clone(), 0, tree_len, u64::MAX) else { continue };
+        let Some(top) = tree.top() else { continue };
+        let root_hash = tree.hash(&place.read(reader, top)?);
+        let Some(data_in) = partitions.iter().find(|data| data.is_of(tree_in, &root_hash)) else { continue };
+        let tree = HashTree::new(superblock, 0, tree_len, data_in.range.end - data_in.range.start);
+        let named = named(reader, bundle, candidate)?;
+        let image = VerityImage {
+            reference: candidate.reference.name.clone(),
+            path: index.path(candidate.directory, candidate.entry),
+            tree_path: None,
+            tree_offset: tree_in.range.start,
+            partitions: Some(VerityPartitions { data: data_in.number, tree: tree_in.number }),
+            tree: tree.map(|tree| VerityTree { tree, root_hash, named, compared: Compared::TopBlock }),
+        };
+        found.push(Found { image, data: Place { object, start: data_in.range.start }, tree: place });
+    }
+    // A file beside the image names one root hash, and an image may have several trees, as of `/` and of `/usr`.
+    if found.len() > 1 {
+        found.iter_mut().filter_map(|found| found.image.tree.as_mut().ok()).for_each(|tree| tree.named = None);
+    }
+    Ok(found)
 }
 
 /// Looks for the hash tree of a file: beside it, and then behind its file system.
@@ -207,9 +282,10 @@ fn find(reader: &mut FileReader<'_>, bundle: &Bundle, candidate: &Candidate<'_>)
         path: index.path(candidate.directory, candidate.entry),
         tree_path,
         tree_offset,
+        partitions: None,
         tree: match hash_tree {
             Ok(hash_tree) => Ok(VerityTree {
-                root_hash: root_hash(reader, &hash_tree, (data, tree))?,
+                root_hash: root_hash(reader, &hash_tree, [data, tree].map(Place::of))?,
                 named: named(reader, bundle, candidate)?,
                 compared: Compared::TopBlock,
                 tree: hash_tree,
@@ -217,17 +293,13 @@ fn find(reader: &mut FileReader<'_>, bundle: &Bundle, candidate: &Candidate<'_>)
             Err(error) => Err(error),
         },
     };
-    Ok(Some(Found { image, data, tree }))
+    Ok(Some(Found { image, data: Place::of(data), tree: Place::of(tree) }))
 }
 
-fn root_hash(
-    reader: &mut FileReader<'_>,
-    of: &HashTree,
-    (data, tree): (Row<Object>, Row<Object>),
-) -> Result<Vec<u8>, Error> {
+fn root_hash(reader: &mut FileReader<'_>, of: &HashTree, [data, tree]: [Place; 2]) -> Result<Vec<u8>, Error> {
     let top = match of.top() {
-        Some(top) => reader.read(tree, top)?,
-        None => reader.read(data, 0..of.data_len())?,
+        Some(top) => tree.read(reader, top)?,
+        None => data.read(reader, 0..of.data_len())?,
     };
     Ok(of.hash(&top))
 }
@@ -253,7 +325,7 @@ const PORTION_LEN: u64 = 1 << 20;
 fn first_mismatch(
     files: &Files<'_>,
     of: &HashTree,
-    (data, tree): (Row<Object>, Row<Object>),
+    [data, tree]: [Place; 2],
     jobs: usize,
     progress: &Progress,
 ) -> Result<Option<Mismatch>, Error> {
@@ -267,8 +339,8 @@ fn first_mismatch(
         let found = map_with(jobs, &portions, start, |(blocks_reader, hashes_reader), portion| {
             progress.check()?;
             let blocks_of = if layer.level.is_some() { tree } else { data };
-            let blocks = blocks_reader.read(blocks_of, layer.bytes_of(portion.clone()))?;
-            let hashes = hashes_reader.read(tree, layer.hashes_of(portion.clone()))?;
+            let blocks = blocks_of.read(blocks_reader, layer.bytes_of(portion.clone()))?;
+            let hashes = tree.read(hashes_reader, layer.hashes_of(portion.clone()))?;
             if layer.level.is_none() {
                 progress.add(wide(blocks.len()), 0);
             }

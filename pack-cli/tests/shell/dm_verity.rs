@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use sealift_desk::{Desk, noise, skipped};
+use sealift_desk::{Desk, noise, out, skipped};
 use serde_json::Value;
 
 /// Makes an image, which has the bytes of `os/hello` and some noise.
@@ -262,4 +262,65 @@ fn of_many_files_with_such_names_some_are_looked_at() {
     pack(&desk);
     let said = desk.good("info --dm-verity os.sealift");
     assert!(said.contains("does not look at 2 more files with the name of a disk image"), "{said}");
+}
+
+/// A disk image as systemd makes it: the partitions of data and tree have the halves of the root hash as their UUIDs.
+#[test]
+fn partitions_of_a_disk_image() {
+    let desk = new_desk();
+    if tool(&desk, IMAGES[1].1).is_none() {
+        return;
+    }
+    let Some(root_hash) = format(&desk, "root.erofs", "tree.bin", "") else { return };
+    let (data, tree) = (desk.read("tree/root.erofs"), desk.read("tree/tree.bin"));
+    for name in ["root.erofs", "tree.bin"] {
+        fs::remove_file(desk.path(&format!("tree/{name}"))).unwrap();
+    }
+    let uuid =
+        |half: &str| format!("{}-{}-{}-{}-{}", &half[..8], &half[8..12], &half[12..16], &half[16..20], &half[20..]);
+    let (first, second) = root_hash.split_at(32);
+    let (data_at, tree_at) = (2 << 20, 4 << 20);
+    let table = |second: &str| {
+        format!(
+            "label: gpt\nstart=2048, size=16, name=esp\nstart=4096, size={}, name=root, uuid={}, type=4F68BCE3-E8CD-4DB1-96E7-FBCAF984B709\n\
+             start=8192, size={}, name=root-verity, uuid={}, type=2C7357ED-EBD2-46D9-AEC1-23D437EC2BF5\n",
+            data.len().div_ceil(512),
+            uuid(first),
+            tree.len().div_ceil(512),
+            uuid(second)
+        )
+    };
+    let make = |second: &str, spoilt: bool| {
+        let mut disk = vec![0; 8 << 20];
+        disk[data_at..data_at + data.len()].copy_from_slice(&data);
+        disk[tree_at..tree_at + tree.len()].copy_from_slice(&tree);
+        disk[data_at + 5000] ^= u8::from(spoilt);
+        desk.write("tree/os.raw", disk);
+        desk.write("table", table(second));
+        out(desk.command_of("sh").args(["-c", "sfdisk -q tree/os.raw < table"]));
+        pack(&desk);
+    };
+    make(second, false);
+    assert_root_hash_of_partition(&desk, &root_hash);
+    make(second, true);
+    let (status, said) = desk.run("verify --deep os.sealift --trust signers");
+    assert!(status == Some(1) && said.contains("os.raw, partition 2: dm-verity fails"), "{status:?}: {said}");
+    // Partitions that belong to other root hashes are none of an image with dm-verity.
+    make(&second.replace(|digit: char| digit == '0', "1"), false);
+    assert_eq!(images(&desk, "info --dm-verity os.sealift").len(), usize::from(!second.contains('0')));
+}
+
+fn assert_root_hash_of_partition(desk: &Desk, root_hash: &str) {
+    for (line, compared) in [("info --dm-verity os.sealift", "top-block"), ("verify --deep os.sealift", "every-block")]
+    {
+        let found = images(desk, line);
+        let [image] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((&image["root_hash"], &image["compared"]), (&root_hash.into(), &compared.into()), "{line}");
+        assert_eq!((image["partition"].as_u64(), image["tree_partition"].as_u64()), (Some(2), Some(3)), "{line}");
+        assert_eq!((image["tree_offset"].as_u64(), &image["fault"]), (Some(4 << 20), &Value::Null), "{line}");
+    }
+    let said = desk.says("info --dm-verity os.sealift --trust signers", root_hash);
+    assert!(said.contains("in partition 3 of the same file"), "{said}");
+    let said = desk.says("verify --deep os.sealift --trust signers", root_hash);
+    assert!(said.contains("os.raw, partition 2: every block matches"), "{said}");
 }

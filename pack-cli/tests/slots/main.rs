@@ -6,6 +6,7 @@ mod boot_loaders;
 mod desk;
 mod failing;
 mod killed;
+mod memory;
 mod page;
 mod power;
 mod rauc;

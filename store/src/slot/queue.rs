@@ -160,3 +160,81 @@ impl Unit {
         self.filled.insert(start, end);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: u64 = 100;
+
+    /// Puts a range of a unit; `false` if there is no buffer.
+    fn put(queue: &mut Queue, range: Range<u64>) -> bool {
+        let unit = range.start / UNIT * UNIT;
+        let Some(mut buffer) = queue.take(&(unit..unit + UNIT)) else { return false };
+        buffer.resize(1, 0);
+        queue.put(unit, buffer, range);
+        true
+    }
+
+    /// Returns the ranges of what is to be written next, or the hole.
+    fn next(queue: &mut Queue) -> Vec<Range<u64>> {
+        match queue.next() {
+            Some(Work::Data { buffer, ranges, .. }) => {
+                queue.release(buffer);
+                ranges
+            }
+            Some(Work::Hole(range)) => vec![range],
+            None => Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whole_units_are_written_in_order_and_others_when_their_buffers_are_needed() {
+        let mut queue = Queue::new(Vec::new(), 4);
+        assert!(put(&mut queue, 50..100) && put(&mut queue, 100..200));
+        assert_eq!(next(&mut queue), [], "the first one is not complete");
+        assert!(put(&mut queue, 0..50));
+        assert_eq!((next(&mut queue), next(&mut queue)), (vec![0..100], vec![100..200]));
+        assert!([210..220, 300..330, 410..420, 500..600].into_iter().all(|range| put(&mut queue, range)));
+        assert!(!put(&mut queue, 600..610), "there are four buffers");
+        assert_eq!(next(&mut queue), [500..600], "it is complete, and buffers are short");
+        assert!(put(&mut queue, 600..610) && put(&mut queue, 230..240));
+        assert_eq!(next(&mut queue), []);
+        queue.blocked = 1;
+        assert_eq!(next(&mut queue), [300..330], "nothing was put to it for the longest time");
+        queue.put_hole(250..300);
+        queue.blocked = 0;
+        assert_eq!(next(&mut queue), [250..300]);
+        queue.is_over = true;
+        queue.put_hole(420..500);
+        assert_eq!(next(&mut queue), [210..220, 230..240]);
+        assert_eq!([next(&mut queue), next(&mut queue), next(&mut queue)], [[410..420], [420..500], [600..610]]);
+        assert!(queue.is_empty() && queue.made == 4);
+    }
+
+    #[test]
+    fn a_unit_that_another_thread_fills_is_neither_taken_nor_written() {
+        let mut queue = Queue::new(Vec::new(), 2);
+        let buffer = queue.take(&(0..UNIT)).expect("it is new");
+        queue.blocked = 1;
+        assert!(queue.take(&(0..UNIT)).is_none() && queue.next().is_none());
+        queue.put(0, buffer, 0..UNIT);
+        assert_eq!(next(&mut queue), [0..UNIT]);
+        // After an error, whatever comes back is kept for nobody.
+        let buffer = queue.take(&(0..UNIT)).expect("it is free");
+        queue.stop();
+        queue.put(0, buffer, 0..UNIT);
+        queue.put_hole(100..200);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one() {
+        let mut queue = Queue::new(Vec::new(), 1);
+        for range in [40..50, 10..20, 30..35, 20..30, 45..60, 0..5] {
+            assert!(put(&mut queue, range));
+        }
+        queue.is_over = true;
+        assert_eq!(next(&mut queue), [0..5, 10..35, 40..60]);
+    }
+}

@@ -4,10 +4,12 @@
 //! Nothing here reads: callers pass the bytes that [`HashTree`] and [`superblock_range`] name. The bytes may come from anyone.
 
 mod file_system;
+mod partitions;
 mod superblock;
 mod tree;
 
 pub use file_system::{HEAD_LEN, find_superblock, superblock_range};
+pub use partitions::{Partition, TABLE_LEN, partitions};
 pub use superblock::{Superblock, SuperblockError};
 pub use tree::{HashTree, Layer, Mismatch};
 
