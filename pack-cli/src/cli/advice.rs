@@ -218,6 +218,7 @@ fn file(fault: &FileFault) -> Option<&'static str> {
 fn slot(fault: &SlotFault) -> Option<&'static str> {
     Some(match fault {
         SlotFault::InUse(_) => ": unmount or detach it, or write to the other slot",
+        SlotFault::Sealed => ": remove it, or write to another file",
         SlotFault::Unfinished => ": repeat that command, or unpack another bundle to it",
         SlotFault::Record(_) => ": to record what it holds now, use `sealift unpack --update --adopt`",
         SlotFault::ReadsOther { .. } => "; replace it",

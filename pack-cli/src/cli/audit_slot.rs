@@ -49,6 +49,7 @@ struct Line<'a> {
     since: Vec<String>,
     image: &'a str,
     bytes: u64,
+    sealed: bool,
     differing_bytes: u64,
     differing: Vec<[u64; 2]>,
     run: Option<&'static str>,
@@ -75,6 +76,7 @@ pub(super) fn print(
         since: judge.since(),
         image: &found.image,
         bytes: found.bytes,
+        sealed: found.sealed,
         differing_bytes: differing(found),
         differing: found.differ.iter().map(|range| [range.start, range.end]).collect(),
         run: found.run.map(LeftRun::word),
@@ -95,6 +97,9 @@ pub(super) fn print(
         writeln!(out, "  and {} more", count(num::wide(found.differ.len() - NAMED), "range"))?;
     }
     match is_clean(found) {
+        true if found.sealed => {
+            writeln!(out, "  {GOOD}unchanged{GOOD:#}: {} sealed, asking the kernel", Bytes(found.bytes))
+        }
         true => writeln!(out, "  {GOOD}unchanged{GOOD:#}: {} read in {}", Bytes(found.bytes), human::duration(elapsed)),
         false => writeln!(out, "  {BAD}{}{BAD:#}", words(found)),
     }

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use sealift_verify::escape;
+use sealift_format::verity::{self, Algorithm, FileDigest};
+use sealift_verify::{escape, fsverity};
 use serde::Serialize;
 
-use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage, ranges};
+use crate::slot::{Fingerprint, Slot, SlotAddress, SlotFolder, SlotImage, SlotRecord, ranges};
 use crate::trust::{Guard, Judged, Survey};
 use crate::{Error, LeftRun, Phase, Progress, SlotFault};
 
@@ -15,8 +16,10 @@ use crate::{Error, LeftRun, Phase, Progress, SlotFault};
 pub struct SlotAudit {
     /// The image's path in the bundle, with `%` escapes for bytes that are not UTF-8.
     pub image: String,
-    /// The image's size, all of which was read.
+    /// The image's size, all of which was read, unless it is sealed.
     pub bytes: u64,
+    /// Whether it is a file that the kernel protects with fs-verity, and has the digest of what was signed: it was not read then.
+    pub sealed: bool,
     /// The ranges that differ, in bytes, in ascending order; one with the whole image if nothing more exact is known.
     pub differ: Vec<Range<u64>>,
     /// What a run does to the slot, or left there.
@@ -25,7 +28,7 @@ pub struct SlotAudit {
     pub gone_back_from: Option<u64>,
 }
 
-/// Reads the image in a slot, and compares it with the record of what was written. Also returns the bundle that it is from, as judged.
+/// Reads the image in a slot, and compares it with the record of what was written. A file that is sealed is not read: the kernel is asked for its digest. Also returns the bundle that it is from, as judged.
 ///
 /// # Errors
 /// Returns an error if the state has no record of the slot, or a damaged one, if the bundle is not trusted any more, or if the slot cannot be read.
@@ -48,12 +51,24 @@ pub fn audit(
         });
     };
     let judged = guard.judge_installed(&record.installed.head)?;
+    let sealed = is_vouched_for(&slot, &record);
     let image = record.image;
     progress.enter(Phase::Hashing, image.size, 0);
-    let differ = differences(&slot, &image, jobs.max(1), progress)?;
+    let differ = if sealed { Vec::new() } else { differences(&slot, &image, jobs.max(1), progress)? };
     let (run, gone_back_from) = (survey.run, survey.gone_back_from());
     let path = escape::percent(&image.path);
-    Ok((SlotAudit { image: path, bytes: image.size, differ, run, gone_back_from }, judged))
+    Ok((SlotAudit { image: path, bytes: image.size, sealed, differ, run, gone_back_from }, judged))
+}
+
+/// Returns whether the kernel vouches for a file: it is sealed, and its digest is that of the image. The index has a digest over the digests of all its
+/// objects (core 6, section 10): if the image is the only one, that tells its own.
+fn is_vouched_for(slot: &Slot, record: &SlotRecord) -> bool {
+    let (index, image) = (&record.installed.index, &record.image);
+    let is_only = matches!(index.objects(), [object] if object.id == image.id());
+    let is_signed = |digest: FileDigest| {
+        digest.algorithm() == Algorithm::Sha256 && verity::digest(digest.as_bytes()) == *index.verity()
+    };
+    !slot.is_device() && slot.size() == image.size && is_only && fsverity::measure(slot.file()).is_ok_and(is_signed)
 }
 
 fn differences(slot: &Slot, image: &SlotImage, jobs: usize, progress: &Progress) -> Result<Vec<Range<u64>>, Error> {

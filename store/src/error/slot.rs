@@ -15,6 +15,9 @@ pub enum SlotFault {
     /// The kernel refuses to write to it.
     #[error("is read-only")]
     ReadOnly,
+    /// It is a file that is sealed with fs-verity.
+    #[error("is sealed with fs-verity, and nothing can be written to it")]
+    Sealed,
     /// The image does not fit.
     #[error("is too small: it has {size} bytes, and the image {needed}")]
     TooSmall {

@@ -9,6 +9,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use rustix::fs::{Dev, FlockOperation, Mode, OFlags, SeekFrom, flock, fsync, seek};
 use rustix::io::Errno;
 use sealift_format::num::wide;
+use sealift_verify::fsverity;
 
 use super::direct::read_parts;
 use super::found::found_in;
@@ -103,6 +104,7 @@ impl Slot {
         let opened = rustix::fs::open(&path, flags, Mode::empty());
         let file = File::from(opened.map_err(|error| match error {
             Errno::BUSY => Error::slot(shown, SlotFault::InUse("another program has opened it for itself".into())),
+            Errno::PERM if is_sealed(&path) => Error::slot(shown, SlotFault::Sealed),
             Errno::ROFS => Error::slot(shown, SlotFault::ReadOnly),
             error => io(if access == Access::Write { "write" } else { "read" }, error.into()),
         })?);
@@ -388,6 +390,11 @@ pub(super) fn is_locked_by_others(fd: BorrowedFd<'_>) -> bool {
         }
     }
     true
+}
+
+/// Returns whether nothing can be written to a file since it has fs-verity.
+fn is_sealed(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| fsverity::measure(file).is_ok())
 }
 
 fn is_block_device(path: &Path) -> bool {

@@ -83,6 +83,30 @@ pub(crate) fn unread(desk: &Disk) {
     }
 }
 
+/// An image that is sealed after it was written is not read, unless it is another one.
+pub(crate) fn images(desk: &Disk) {
+    let content = noise(31, 300_000);
+    fs::remove_dir_all("/tmp/image").unwrap_or_default();
+    fs::create_dir_all("/tmp/image").expect("a folder");
+    fs::write("/tmp/image/root.img", &content).expect("a file");
+    let options = "--name image --level 1 --quiet";
+    desk.good(&format!("pack --force /tmp/image -o /tmp/image.sealift --bundle-version 1 {options}"));
+    desk.good(&format!("unpack /tmp/image.sealift image:root.img {ANYBODY}"));
+    let audit = format!("audit image:root.img {ANYBODY} --json");
+    assert!(desk.good(&audit).contains(r#""sealed":false,"#));
+    desk.good("seal root.img");
+    let found = desk.good(&audit);
+    assert!(found.contains(r#""sealed":true,"differing_bytes":0,"#), "{found}");
+    // The damaged page is detected when it is read.
+    desk.flip(&content[20 * PAGE..21 * PAGE]);
+    assert!(desk.good(&audit).contains(r#""sealed":true"#));
+    desk.bad("digest root.img", 2, "os error 5");
+    let bundle = "/tmp/image-2.sealift";
+    fs::write("/tmp/image/root.img", noise(32, 300_000)).expect("a file");
+    desk.good(&format!("pack --force /tmp/image -o {bundle} --bundle-version 2 {options}"));
+    desk.bad(&format!("unpack {bundle} image:root.img {ANYBODY}"), 2, "is sealed with fs-verity");
+}
+
 /// Replaces an object with another file.
 fn replace(desk: &Disk, object: &Path, with: &[u8], is_sealed: bool) {
     fs::remove_file(object).expect("removed");

@@ -39,6 +39,7 @@ const CASES: &[(&str, Check)] = &[
     ("composefs: an object that was replaced is not read", composefs::replaced),
     ("an audit finds each kind of damage", audit::damage),
     ("an audit reads no content of what is sealed", audit::unread),
+    ("an audit reads no image that is sealed", audit::images),
     ("an audit of a composefs store", audit::stores),
     ("an audit of an OSTree repository", audit::repositories),
 ];
