@@ -20,5 +20,6 @@ pub use device::Slot;
 pub(crate) use fingerprint::{Fingerprint, Fingerprints, ranges, value_of};
 pub(crate) use geometry::Geometry;
 pub use partition::Partition;
+pub(crate) use queue::Written;
 pub use record::{SlotFolder, SlotImage, SlotRecord};
-pub(crate) use writer::{BLOCK_LEN, HEAD_LEN, SlotWriter, Written, overwrite_head};
+pub(crate) use writer::{BLOCK_LEN, HEAD_LEN, SlotWriter, overwrite_head};

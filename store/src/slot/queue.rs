@@ -6,8 +6,18 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::writer::Written;
 use crate::Error;
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Written {
+    /// Bytes of data, including zeros.
+    pub(crate) bytes: u64,
+    /// Bytes of holes, which the device was told to discard.
+    pub(crate) discarded: u64,
+    /// Whether the device kept data in a hole although it reported that it had discarded it.
+    pub(crate) lied: bool,
+}
 
 /// What waits, behind a lock.
 #[derive(Default)]

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use sealift_format::num::{size, up_to, wide};
 
 use super::direct::{ALIGN, aligned, read_parts};
-use super::queue::{Queue, Work};
+use super::queue::{Queue, Work, Written};
 use super::{Fingerprint, Fingerprints, Geometry, Slot};
 use crate::threads::panic_guard::OnPanic;
 use crate::{Error, Progress};
@@ -30,17 +30,6 @@ const READ_LEN: usize = 4 << 20;
 const BUFFERS_LEN: usize = 24 << 20;
 /// Buffers that a writer has at least: one that is written, and one for each of two threads.
 const BUFFERS_MIN: usize = 3;
-
-/// What was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Written {
-    /// Bytes of data, including zeros.
-    pub(crate) bytes: u64,
-    /// Bytes of holes, which the device was told to discard.
-    pub(crate) discarded: u64,
-    /// Whether the device kept data in a hole although it reported that it had discarded it.
-    pub(crate) lied: bool,
-}
 
 /// Writes one image.
 pub(crate) struct SlotWriter<'a> {
