@@ -1,6 +1,7 @@
 //! Images of a Debian, one update apart, written to block devices: beside zstd and dd, in memory and on a disk.
 
 use std::fs;
+use std::io::{BufReader, Read as _};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,7 +17,8 @@ use super::report::{Report, float, grouped, seconds};
 const PACKAGES: [&str; 4] = ["openssh-server", "nginx-light", "python3", "vim-nox"];
 /// A slot has more room than its image.
 const SLOT_BYTES: u64 = 2 << 30;
-const BLOCK: usize = 4096;
+const BLOCK: u64 = 4096;
+const READ_LEN: usize = 1 << 20;
 /// Bytes at the start that are written twice: as zeros first, and last of all.
 const HEAD_BYTES: u64 = 2 << 20;
 const MEMORY: f64 = 64.0;
@@ -63,15 +65,14 @@ struct Found {
 
 pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<()> {
     make(places)?;
-    let [old, new] = ["1", "2"].map(|version| fs::read(places.path(&format!("SCRATCH/slots/{version}/root.img"))));
-    let (old, new) = (old?, new?);
-    let differing = new.chunks(BLOCK).zip(old.chunks(BLOCK)).filter(|(new, old)| new != old).count();
-    let added = new.len().saturating_sub(old.len());
-    let differing = u64::try_from(differing * BLOCK + added)?;
+    let [old, new] = ["1", "2"].map(|version| places.path(&format!("SCRATCH/slots/{version}/root.img")));
+    let (old_len, new_len) = (fs::metadata(&old)?.len(), fs::metadata(&new)?.len());
+    let mut differing = 0;
+    compare(&new, &old, |new, old| differing += u64::from(new != old) * u64::try_from(new.len()).unwrap_or_default())?;
     let mut text = format!(
         "An EROFS image of {} bytes, to its successor of {} bytes, {} of which are in blocks that differ; the delta has {} bytes.\n\n| | ours, s | peer, s | ratio | peak, MiB | declared, MiB |\n| --- | --: | --: | --: | --: | --: |\n",
-        grouped(u64::try_from(old.len())?),
-        grouped(u64::try_from(new.len())?),
+        grouped(old_len),
+        grouped(new_len),
         grouped(differing),
         grouped(fs::metadata(places.path("SCRATCH/slots/delta.sealift"))?.len())
     );
@@ -130,7 +131,7 @@ fn make(places: &Places) -> Result<()> {
     run_all(&[DELTA, ZSTD], places)
 }
 
-fn measure(medium: &str, runs: usize, places: &Places, new: &[u8]) -> Result<Found> {
+fn measure(medium: &str, runs: usize, places: &Places, new: &Path) -> Result<Found> {
     let [a, b] = ["slot-a", "slot-b"].map(|name| Loop::new(&places.path(&format!("{medium}/{name}"))));
     let (a, b) = (a?, b?);
     let line = |line: &str| line.replace("SLOT_A", &a.0).replace("SLOT_B", &b.0);
@@ -170,8 +171,30 @@ fn measure(medium: &str, runs: usize, places: &Places, new: &[u8]) -> Result<Fou
 }
 
 /// Checks that a device holds the image. Returns how many bytes behind it are no zeros.
-fn check(device: &Loop, image: &[u8]) -> Result<u64> {
-    let held = fs::read(&device.0)?;
-    ensure!(held[..image.len()] == *image, "the slot holds something else");
-    Ok(u64::try_from(held[image.len()..].iter().filter(|byte| **byte != 0).count())?)
+fn check(device: &Loop, image: &Path) -> Result<u64> {
+    let (mut is_same, mut beyond) = (true, 0);
+    compare(Path::new(&device.0), image, |held, image| {
+        is_same &= held.starts_with(image);
+        beyond += held.iter().skip(image.len()).filter(|byte| **byte != 0).count();
+    })?;
+    ensure!(is_same, "the slot holds something else");
+    Ok(u64::try_from(beyond)?)
+}
+
+/// Passes the blocks of a file to `take`, each with that of another one, which may be shorter or missing. Neither is held in memory: what a process has
+/// when it starts another one counts as memory of that one.
+fn compare(file: &Path, other: &Path, mut take: impl FnMut(&[u8], &[u8])) -> Result<()> {
+    let [mut file, mut other] =
+        [fs::File::open(file)?, fs::File::open(other)?].map(|file| BufReader::with_capacity(READ_LEN, file));
+    let (mut block, mut other_block) = (Vec::new(), Vec::new());
+    loop {
+        for (file, block) in [(&mut file, &mut block), (&mut other, &mut other_block)] {
+            block.clear();
+            file.take(BLOCK).read_to_end(block)?;
+        }
+        if block.is_empty() {
+            return Ok(());
+        }
+        take(&block, &other_block);
+    }
 }
