@@ -154,8 +154,13 @@ impl Recipes {
     /// Returns an object's recipe.
     #[must_use]
     pub fn of(&self, object: Row<Object>) -> Option<&Made> {
+        self.made.get(self.row_of(object)?)
+    }
+
+    /// Returns the row of an object's recipe.
+    pub(crate) fn row_of(&self, object: Row<Object>) -> Option<usize> {
         let found = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        self.made.get(at(self.by_object[found].1))
+        Some(at(self.by_object[found].1))
     }
 
     /// Returns the objects that are stored and of which an object is made, in ascending order: itself, if it has no recipe.

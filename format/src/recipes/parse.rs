@@ -1,6 +1,5 @@
 //! Parses the section strictly (recipes 3).
 
-use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -9,7 +8,7 @@ use crate::bytes::Reader;
 use crate::error::layout_row;
 use crate::index::Object;
 use crate::num::{at, fit};
-use crate::{Error, Row, Rows};
+use crate::{Error, Row};
 
 /// How many there are of each kind of what ranges name (recipes 3.3).
 struct Counts {
@@ -70,30 +69,47 @@ impl Recipes {
 
     /// Reads the columns of the ranges.
     fn parse_ranges(&mut self, reader: &mut Reader<'_>, counts: &Counts) -> Result<(), Error> {
-        let total = self.segments.iter().map(|segment| segment.kind.inputs()).try_fold(0_u32, u32::checked_add);
-        let total = at(total.ok_or_else(|| layout_row("there are too many ranges", 0))?);
-        let objects = reader.planes::<4>(total)?.u32s();
-        let skips = reader.planes::<8>(total)?.u64s();
-        let lens = reader.planes::<8>(total)?.u64s();
-        let mut columns = objects.zip(skips).zip(lens);
-        let (mut next, mut ends) = (0_u32, BTreeMap::new());
-        let of = self.views.iter().map(|view| &view.segments).chain(self.made.iter().map(|made| &made.segments));
-        for segments in of {
-            ends.clear();
-            for segment in self.segments.get_mut(at(segments.start)..at(segments.end)).unwrap_or_default() {
-                let count = segment.kind.inputs();
-                segment.kind.set_first(next);
-                for ((object, skip), len) in columns.by_ref().take(at(count)) {
-                    let of = counts.part(object).ok_or_else(|| layout_row("a range is of nothing", at(next)))?;
-                    let end: &mut u64 = ends.entry(of).or_default();
-                    let offset = end.wrapping_add(skip);
-                    *end = offset.wrapping_add(len);
-                    self.ranges.push(PartRange { of, offset, len });
-                }
-                next += count;
+        let mut total = 0_u32;
+        for segment in &mut self.segments {
+            let count = segment.kind.inputs();
+            segment.kind.set_first(total);
+            let next = total.checked_add(count);
+            total = next.ok_or_else(|| layout_row("there are too many ranges", 0))?;
+        }
+        let objects = reader.planes::<4>(at(total))?.u32s();
+        let skips = reader.planes::<8>(at(total))?.u64s();
+        let lens = reader.planes::<8>(at(total))?.u64s();
+        for (row, ((object, offset), len)) in objects.zip(skips).zip(lens).enumerate() {
+            let of = counts.part(object).ok_or_else(|| layout_row("a range is of nothing", row))?;
+            self.ranges.push(PartRange { of, offset, len });
+        }
+        // A range begins where the one before it of the same object ends.
+        let mut first = 0;
+        for number in 0..self.views.len() + self.made.len() {
+            let segments = self.segments(&self.segments_of(number));
+            let count: u32 = segments.iter().map(|segment| segment.kind.inputs()).sum();
+            let ranges = &mut self.ranges[first..first + at(count)];
+            first += ranges.len();
+            let mut order: Vec<usize> = (0..ranges.len()).collect();
+            order.sort_unstable_by_key(|row| (ranges[*row].of, *row));
+            let mut last: Option<PartRange> = None;
+            for row in order {
+                let range = &mut ranges[row];
+                let before = last.filter(|last| last.of == range.of);
+                let end = before.map_or(0, |last| last.offset.wrapping_add(last.len));
+                range.offset = range.offset.wrapping_add(end);
+                last = Some(*range);
             }
         }
         Ok(())
+    }
+
+    /// Returns the segments of view or recipe `number`, the views being first.
+    fn segments_of(&self, number: usize) -> Range<u32> {
+        match self.views.get(number) {
+            Some(view) => view.segments.clone(),
+            None => self.made[number - self.views.len()].segments.clone(),
+        }
     }
 
     /// Returns an object of the index or a leaf.
@@ -104,13 +120,9 @@ impl Recipes {
     /// Sets the place of each segment and the length of each view, and checks lengths and the ends of ranges.
     fn measure(&mut self, own: &[Object]) -> Result<(), Error> {
         for number in 0..self.views.len() + self.made.len() {
-            let (of, size) = match self.views.get(number) {
-                Some(view) => (view.segments.clone(), None),
-                None => {
-                    let made = &self.made[number - self.views.len()];
-                    (made.segments.clone(), self.object(own, made.object).map(|object| object.size))
-                }
-            };
+            let of = self.segments_of(number);
+            let made = number.checked_sub(self.views.len()).map(|row| self.made[row].object);
+            let size = made.and_then(|object| self.object(own, object)).map(|object| object.size);
             let mut end = 0_u64;
             for row in at(of.start)..at(of.end) {
                 let len = self.segment_len(own, number, row)?;
@@ -186,28 +198,36 @@ impl Recipes {
             });
             views.push(depth_over(below, row)?);
         }
-        let mut depths: BTreeMap<Row<Object>, u8> = BTreeMap::new();
+        // By row; 0 for those that come later.
+        let mut depths = alloc::vec![0_u8; self.made.len()];
         for (row, made) in self.made.iter().enumerate() {
             let used = self.segments(&made.segments).iter().flat_map(|segment| self.ranges(segment));
             let below = used.map(|range| match range.of {
-                // One that comes later counts as too deep.
-                PartOf::Object(object) if self.of(object).is_some() => {
-                    depths.get(&object).copied().unwrap_or(DEPTH_MAX)
-                }
-                PartOf::Object(_) | PartOf::Base(_) | PartOf::View(_) => 0,
+                PartOf::Object(object) => match self.row_of(object).map(|row| depths[row]) {
+                    None => 0,
+                    Some(0) => DEPTH_MAX,
+                    Some(depth) => depth,
+                },
+                PartOf::Base(_) | PartOf::View(_) => 0,
             });
-            depths.insert(made.object, depth_over(below, row)?);
+            depths[row] = depth_over(below, row)?;
         }
         Ok(())
     }
 
     /// Checks that leaves and coders are used. Whether a view is may depend on the prefixes.
     fn check_used(&self) -> Result<(), Error> {
-        let used: BTreeSet<PartOf> = self.ranges.iter().map(|range| range.of).collect();
-        for (row, leaf) in Rows::new(self.first_leaf..u32::MAX).take(self.leaves.len()).enumerate() {
-            if !used.contains(&PartOf::Object(leaf)) {
-                return Err(layout_row("a leaf is in no recipe", row));
+        let mut used = alloc::vec![false; self.leaves.len()];
+        for range in &self.ranges {
+            if let PartOf::Object(object) = range.of
+                && let Some(leaf) = object.number().checked_sub(self.first_leaf)
+                && let Some(used) = used.get_mut(at(leaf))
+            {
+                *used = true;
             }
+        }
+        if let Some(row) = used.iter().position(|used| !used) {
+            return Err(layout_row("a leaf is in no recipe", row));
         }
         let mut is_used = alloc::vec![false; self.coders.len()];
         for segment in &self.segments {
