@@ -15,6 +15,8 @@ use crate::random::Random;
 const KILLS: u32 = 200;
 const MIB: usize = 1 << 20;
 const HEAD_LEN: usize = MIB;
+/// Bytes that are written at the very end.
+const BLOCK_LEN: usize = 4096;
 
 /// The command, and what the slots hold before and after it.
 struct SlotTrial {
@@ -90,7 +92,13 @@ impl Trial for SlotTrial {
         if a != *old {
             return Ok(Some("the old slot was changed".to_owned()));
         }
-        let is_begun = b.iter().take(HEAD_LEN).all(|byte| *byte == 0);
+        // The first block comes last of all. Before it comes the rest of the start, once everything behind that is there.
+        let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+        let (own, wanted) = (b.chunks(BLOCK_LEN), new.chunks(BLOCK_LEN));
+        let mut head = own.zip(wanted).take(HEAD_LEN / BLOCK_LEN).skip(1);
+        let is_ending =
+            b.get(HEAD_LEN..) == new.get(HEAD_LEN..) && head.all(|(own, wanted)| is_zero(own) || own == wanted);
+        let is_begun = b.get(..BLOCK_LEN).is_some_and(is_zero) && (is_ending || b.get(..HEAD_LEN).is_some_and(is_zero));
         // Until the first zeros are there, and while they are written, nothing else is.
         let is_old = b.len() >= HEAD_LEN && before.len() <= b.len() && b[HEAD_LEN..before.len()] == before[HEAD_LEN..];
         let is_new = b == *new;

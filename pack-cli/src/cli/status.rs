@@ -268,7 +268,7 @@ impl Status {
         match &installed.of_another {
             None => {}
             Some(RecordFault::OfAnother) => {
-                writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?
+                writeln!(out, "  {BAD}its install record belongs to another directory{BAD:#}")?;
             }
             Some(fault) => super::show::clauses(out, 2, &format!("{BAD}it {fault}{BAD:#}"))?,
         }

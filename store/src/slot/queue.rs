@@ -172,6 +172,7 @@ impl Unit {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init, reason = "they are ranges")]
 mod tests {
     use super::*;
 
