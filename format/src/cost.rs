@@ -1,6 +1,7 @@
 //! The resources that reading a bundle can take at most, computed from its root alone.
 
 use crate::Root;
+use crate::recipes::ARE_KNOWN;
 
 /// What a bundle takes: memory and inodes are upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ impl Cost {
             parts = sum(&[parts, lens, lens, contents.index_len]);
             prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);
         }
-        let recipes = root.recipes.as_ref();
+        let recipes = root.recipes.as_ref().filter(|_| ARE_KNOWN);
         let leaves = recipes.map_or(0, |sums| sums.leaves.saturating_mul(OBJECT_LEN));
         let chunk = [maxima.chunk_len.into(), maxima.chunk_stored.into(), window.min(maxima.chunk_len.into())];
         let per_job = sum(&[recipes.map_or(0, |sums| sums.memory), prefix, sum(&chunk), 1 << 20]);

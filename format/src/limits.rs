@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::cost::Cost;
 use crate::head::Root;
+use crate::recipes::ARE_KNOWN;
 
 /// A reader's own limits, compared with what the root declares before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,28 +98,34 @@ impl Limits {
             ("size", root.maxima.logical, self.logical),
             ("memory", Cost::of(root, self.jobs).memory.saturating_add(self.cache), self.memory),
         ];
-        let bases = root.bases.iter().flat_map(|bases| {
-            let lens = bases.bases.iter().map(|base| ("index_len of a base", base.index_len, self.index_len));
-            lens.chain([
+        within(&checks)?;
+        if let Some(bases) = &root.bases {
+            for base in &bases.bases {
+                within(&[("index_len of a base", base.index_len, self.index_len)])?;
+            }
+            within(&[
                 ("difference_len", bases.difference_len, self.index_len),
                 ("prefix_len", bases.prefix_len.into(), self.prefix_len.into()),
-            ])
-        });
-        let recipes = root.recipes.iter().flat_map(|sums| {
-            [
+            ])?;
+        }
+        if let Some(sums) = root.recipes.as_ref().filter(|_| ARE_KNOWN) {
+            within(&[
+                ("leaves", sums.leaves, 1 << 24),
                 ("leaf_bytes", sums.leaf_bytes, self.recipes),
                 ("made_bytes", sums.made_bytes, self.recipes),
                 ("decoded_bytes", sums.decoded_bytes, self.recipes),
                 ("the bytes to encode", sums.encoded_bytes(), self.recipes),
                 ("the memory for recipes", sums.memory, self.recipe_memory),
-                ("leaves", sums.leaves, 1 << 24),
-            ]
-        });
-        for (what, declared, limit) in checks.into_iter().chain(bases).chain(recipes) {
-            if declared > limit {
-                return Err(Error::Limit { what, declared, limit });
-            }
+            ])?;
         }
         Ok(())
+    }
+}
+
+/// Returns an error that names the first size of these, each with its declared value and its limit, that exceeds it.
+fn within(sizes: &[(&'static str, u64, u64)]) -> Result<(), Error> {
+    match sizes.iter().find(|(_, declared, limit)| declared > limit) {
+        Some(&(what, declared, limit)) => Err(Error::Limit { what, declared, limit }),
+        None => Ok(()),
     }
 }

@@ -102,20 +102,11 @@ impl ObjectChecker {
     /// # Errors
     /// Returns an error if a large file of OSTree, or the table, does not match the index.
     pub fn finish(self, bundle: &Bundle, table: VerityTable) -> Result<Vec<[u8; 32]>, ContentError> {
-        self.finish_files(bundle)?;
-        table.check(bundle)
-    }
-
-    /// Ends the check of a reader that does not make the objects that have a recipe: the index's digest of all objects cannot be compared.
-    ///
-    /// # Errors
-    /// Returns an error if a large file of OSTree does not match the index.
-    pub fn finish_files(self, bundle: &Bundle) -> Result<(), ContentError> {
         for (_, mut files) in self.large {
             while files.take_bare(bundle) {}
             files.check(bundle)?;
         }
-        Ok(())
+        table.check(bundle)
     }
 }
 

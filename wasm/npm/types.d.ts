@@ -185,8 +185,6 @@ export interface Head {
   entries: number;
   objects: number;
   chunks: number;
-  /** Objects that a recipe makes of others, such as images of the files in them. Here only what they are made of is checked. */
-  made: number;
   /** The bytes that are signed. */
   signed: Uint8Array;
 }

@@ -85,14 +85,13 @@ impl Bases {
     /// Finds in the bases the objects that the completed bundle does not carry.
     pub(crate) fn find_objects(&mut self, bundle: &Bundle) {
         let mut known = BTreeMap::new();
-        for (number, row) in Rows::new(0..u32::MAX).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects()))
-        {
+        for (number, row) in (0..u32::MAX).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects())) {
             known.insert(row.id, number);
         }
         let mut origins = Vec::with_capacity(bundle.index.objects().len());
         for (number, row) in Row::all(bundle.index.objects()) {
             let found = known.get(&row.id).filter(|_| !bundle.layout.is_stored(number));
-            origins.push(found.and_then(|found| self.origin(*found)));
+            origins.push(found.and_then(|found| self.origin(Row::new(*found)?)));
         }
         self.origins = origins;
     }
@@ -189,7 +188,8 @@ impl Bases {
 
     /// Returns where the bases have an object.
     fn origin(&self, object: Row<BaseObject>) -> Option<Origin> {
-        let (base, object) = BaseObject::locate(object, self.bases.iter().map(|base| base.homes.len()))?;
+        let (base, object) =
+            BaseObject::locate(object, self.bases.iter().map(|base| base.bundle.index.objects().len()))?;
         Some(Origin { base: u32::try_from(base).ok()?, object })
     }
 

@@ -1,7 +1,7 @@
 //! The files that damage affects, according to index and layout. The root vouches for both, whatever the state of the chunks.
 
 use js_sys::Array;
-use sealift_format::{Bundle, Chunk, Holds, Layout, Object, Opened, PartOf, Recipes, Row};
+use sealift_format::{Bundle, Chunk, Holds, Layout, Object, Opened, Row};
 use sealift_verify::escape;
 use wasm_bindgen::JsValue;
 
@@ -11,7 +11,6 @@ use crate::object::object;
 pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit: u32) -> JsValue {
     let mut objects = chunk.and_then(Row::new).map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
     objects.extend(of.and_then(Row::new));
-    objects.extend(made_of(&opened.layout().recipes, &objects));
     objects.sort_unstable();
     let mut found = Found { count: 0, names: Array::new(), limit };
     match opened {
@@ -51,21 +50,6 @@ fn objects_of(layout: &Layout, number: Row<Chunk>) -> Vec<Row<Object>> {
             layout.large.iter().map(|large| large.object).filter(|object| has(*object)).collect()
         }
     }
-}
-
-/// Returns the objects that recipes make of these.
-fn made_of(recipes: &Recipes, objects: &[Row<Object>]) -> Vec<Row<Object>> {
-    let mut found = Vec::new();
-    // What is made of others comes after them.
-    for made in &recipes.made {
-        let mut used = recipes.segments(&made.segments).iter().flat_map(|segment| recipes.ranges(segment));
-        let is_hit = used.any(|range| match range.of {
-            PartOf::Object(object) => objects.contains(&object) || found.contains(&object),
-            PartOf::Base(_) | PartOf::View(_) => false,
-        });
-        found.extend(is_hit.then_some(made.object));
-    }
-    found
 }
 
 fn in_trees(bundle: &Bundle, objects: &[Row<Object>], found: &mut Found) {

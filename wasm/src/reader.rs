@@ -2,7 +2,7 @@
 
 use js_sys::{Array, Uint32Array};
 use sealift_format::num::at;
-use sealift_format::{BaseRange, Error as FormatError, Head, Kind, Limits, Opened, Opener, Part, Row, Step};
+use sealift_format::{BaseRange, Error as FormatError, Head, Limits, Opened, Opener, Part, Row, Step};
 use sealift_verify::checker::Depth;
 use sealift_verify::content::ContentError;
 use wasm_bindgen::JsValue;
@@ -10,7 +10,7 @@ use wasm_bindgen::prelude::wasm_bindgen;
 
 use crate::base::Bases;
 use crate::check::Check;
-use crate::error::{misuse, refusal};
+use crate::error::misuse;
 use crate::number::{natural, rounded, to_js};
 use crate::object::object;
 use crate::report::content_error;
@@ -252,9 +252,6 @@ impl Reader {
         let open = self.opened_mut()?;
         let (Opened::Delta(delta), Stage::Open(base)) = (&open.opened, base.stage) else { return Err(no_base()) };
         let Opened::Whole(bundle) = base.opened else { return Err(no_base()) };
-        if !delta.layout.recipes.is_empty() || !bundle.layout.recipes.made.is_empty() {
-            return Err(refusal(Kind::Unsupported, &"it has recipes: only a device checks it over its base"));
-        }
         // The base was opened, so its index matches its root.
         let wanted = delta.bases().get(open.bases.len()).map(|wanted| wanted.index_digest);
         if wanted != Some(bundle.head.root().contents.index_digest) {

@@ -54,7 +54,7 @@ const ROW_LEN: u64 = 96;
 const RUN_LEN: u64 = 8 << 20;
 
 pub(crate) fn head(head: &Head) -> JsValue {
-    let Root { identity, contents, maxima, annotations, bases, images, recipes } = head.root();
+    let Root { identity, contents, maxima, annotations, bases, images, recipes: _ } = head.root();
     let annotations = annotations.iter().map(|(key, value)| {
         let (key, value): (JsValue, JsValue) = (key.as_str().into(), escape::text(value).into());
         Array::of2(&key, &value)
@@ -86,7 +86,6 @@ pub(crate) fn head(head: &Head) -> JsValue {
         ("entries", rounded(maxima.entries).into()),
         ("objects", rounded(maxima.objects).into()),
         ("chunks", rounded(maxima.chunks).into()),
-        ("made", rounded(recipes.as_ref().map_or(0, |recipes| recipes.made)).into()),
         ("rootDigest", hex(&head.root_digest()).into()),
         ("signed", Uint8Array::from(head.signed()).into()),
     ])

@@ -10,7 +10,7 @@ use crate::num::at;
 use super::{Changed, Difference, Edit, EditedKind, NewContent, NewFile, Op, Reference, base_object, row};
 use crate::index::row_fault;
 use crate::walk::{TreeOrder, pairs};
-use crate::{BaseObject, Error, Row, Rows};
+use crate::{BaseObject, Error, Row};
 
 /// For each object of the bases, the one that represents it, since several bases may have the same object; empty if there is only one base.
 pub(super) type Same = Vec<Row<BaseObject>>;
@@ -176,8 +176,8 @@ fn same_objects(bases: &[&Index]) -> Same {
         return Same::new();
     }
     let mut known = BTreeMap::new();
-    let objects = Rows::new(0..u32::MAX).zip(bases.iter().flat_map(|base| base.objects()));
-    objects.map(|(row, object)| *known.entry(object.id).or_insert(row)).collect()
+    let objects = (0..u32::MAX).zip(bases.iter().flat_map(|base| base.objects()));
+    objects.filter_map(|(row, object)| Row::new(*known.entry(object.id).or_insert(row))).collect()
 }
 
 /// What the base has for the name of an edit.

@@ -52,7 +52,8 @@ pub struct IndexBuilder {
     targets: Vec<u8>,
     devices: Vec<Device>,
     /// The rows, by the SHA-256 of their encoding.
-    attributes: BTreeMap<[u8; 32], Row<Attributes>>,
+    // Numbers, so that the browser's module has the code of maps from digests only once.
+    attributes: BTreeMap<[u8; 32], u32>,
     attribute_rows: Vec<u8>,
     object_of: Vec<Option<Row<Object>>>,
     contents: Vec<u32>,
@@ -132,12 +133,12 @@ impl IndexBuilder {
         let start = self.attribute_rows.len();
         attributes.encode(&mut self.attribute_rows);
         let digest = Sha256::digest(&self.attribute_rows[start..]).into();
-        if let Some(row) = self.attributes.get(&digest) {
+        if let Some(row) = self.attributes.get(&digest).and_then(|row| Row::new(*row)) {
             self.attribute_rows.truncate(start);
-            return *row;
+            return row;
         }
         let row = self.widths.row(self.attributes.len());
-        self.attributes.insert(digest, row);
+        self.attributes.insert(digest, row.number());
         row
     }
 

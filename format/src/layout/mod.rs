@@ -197,7 +197,7 @@ impl Layout {
     /// [`crate::Difference::carried_in`]. The wanted index has `objects` of them; the leaves follow.
     #[must_use]
     pub fn renumbered(mut self, numbers: Vec<Row<Object>>, objects: u32) -> Self {
-        let first_leaf = core::mem::replace(&mut self.recipes.first_leaf, objects);
+        let first_leaf = self.recipes.first_leaf;
         let of = |object: &mut Row<Object>| {
             let leaf = object.number().wrapping_sub(first_leaf).wrapping_add(objects);
             *object = numbers.get(object.at()).copied().or_else(|| Row::new(leaf)).unwrap_or(*object);
@@ -205,7 +205,7 @@ impl Layout {
         self.grouped.iter_mut().for_each(of);
         self.large.iter_mut().for_each(|large| of(&mut large.object));
         self.holes.iter_mut().for_each(|holes| of(&mut holes.object));
-        self.recipes.renumber(of);
+        self.recipes.renumber(objects, of);
         self.carried = Some(numbers);
         self
     }

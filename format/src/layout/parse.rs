@@ -7,7 +7,7 @@ use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::error::layout_row;
 use crate::index::Object;
 use crate::num::{at, fit};
-use crate::recipes::{PartOf, PartRange, Recipes};
+use crate::recipes::{ARE_KNOWN, PartOf, PartRange, Recipes};
 use crate::{Error, Part, Row, pieces};
 
 use super::prefixes::{BaseRange, parse_prefixes};
@@ -23,7 +23,7 @@ const RULES: [SectionRule; 8] = [
     SectionRule::Ignorable,
     SectionRule::Optional,
     SectionRule::Ignorable,
-    SectionRule::Optional,
+    if ARE_KNOWN { SectionRule::Optional } else { SectionRule::Unassigned },
 ];
 
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
@@ -39,16 +39,18 @@ impl Layout {
         let empty = || Reader::new(Part::Layout, &[]);
         let [chunks, groups, pieces, holes, landmark, prefixes, repository, recipes] = sections;
         let recipes = match recipes {
-            Some(section) => Recipes::parse(section, objects.rows, objects.base)?,
-            None => Recipes::default(),
+            Some(section) if ARE_KNOWN => Recipes::parse(section, objects.rows, objects.base)?,
+            _ => Recipes::default(),
         };
-        let rows = &[objects.rows, &recipes.leaves].concat();
+        let joined = if recipes.is_empty() { Vec::new() } else { [objects.rows, &recipes.leaves].concat() };
+        let rows = if recipes.is_empty() { objects.rows } else { &joined };
         let (mut chunks, grouped_len) = parse_chunks(chunks.unwrap_or_else(empty))?;
         let grouped = parse_groups(groups.unwrap_or_else(empty), grouped_len)?;
         let (holes, extents) = parse_holes(holes.unwrap_or_else(empty), rows)?;
         let (pieces, large) = parse_pieces(pieces.unwrap_or_else(empty), rows, piece_len)?;
         let landmark = landmark.map(|section| parse_landmark(section, chunks.len())).transpose()?;
-        let base_and_views = objects.base.unwrap_or(0).saturating_add(fit(recipes.views.len(), "the number of views")?);
+        let views = fit(recipes.views.len(), "the number of views")?;
+        let base_and_views = objects.base.unwrap_or(0).saturating_add(views);
         let ranges = parse_prefixes(prefixes, &mut chunks, base_and_views)?;
         let repository = match repository {
             Some(section) if !objects.has_commits => {
@@ -72,7 +74,9 @@ impl Layout {
         };
         layout.check_groups(rows, piece_len)?;
         layout.check_pieces(rows, piece_len)?;
-        layout.check_made()?;
+        if ARE_KNOWN {
+            layout.check_made()?;
+        }
 
         layout.check_order(&objects.hashed)?;
         Ok(layout)

@@ -1,6 +1,5 @@
 //! Writes the section (recipes 3).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::{PartOf, Recipes, Segment, SegmentKind};
@@ -23,8 +22,7 @@ impl Recipes {
         out.extend(fit::<u32>(self.made.len(), "the number of recipes")?.to_le_bytes());
         put_u32s(&mut out, self.made.iter().map(|made| made.object.number()));
         let of = self.views.iter().map(|view| &view.segments).chain(self.made.iter().map(|made| &made.segments));
-        put_u32s(&mut out, of.clone().map(|segments| segments.end - segments.start));
-        let of: Vec<_> = of.cloned().collect();
+        put_u32s(&mut out, of.map(|segments| segments.end - segments.start));
         out.extend(self.segments.iter().map(|segment| segment.kind.number()));
         let len_of = |segment: &Segment| {
             let len = segment.len;
@@ -66,17 +64,8 @@ impl Recipes {
                 before.wrapping_add(view.number())
             }
         };
-        let mut skips = Vec::with_capacity(self.ranges.len());
-        let mut ends: BTreeMap<PartOf, u64> = BTreeMap::new();
-        for segments in &of {
-            ends.clear();
-            for range in self.segments(segments).iter().flat_map(|segment| self.ranges(segment)) {
-                let end = ends.insert(range.of, range.offset.wrapping_add(range.len)).unwrap_or(0);
-                skips.push(range.offset.wrapping_sub(end));
-            }
-        }
         put_u32s(&mut out, self.ranges.iter().map(|range| number(range.of)));
-        put_planes(&mut out, skips.iter().map(|skip| le(*skip)));
+        put_planes(&mut out, self.ranges.iter().map(|range| le(range.offset)));
         put_planes(&mut out, self.ranges.iter().map(|range| le(range.len)));
         out.extend(fit::<u16>(self.coders.len(), "the number of coders")?.to_le_bytes());
         self.coders.iter().for_each(|coder| coder.encode(&mut out));

@@ -17,6 +17,9 @@ use crate::row::{Row, Table};
 pub use coder::{Codec as RecipeCodec, Coder, Encoder, Zlib};
 pub use sums::RecipeSums;
 
+/// Whether this reader implements recipes. The browser's module does not, since it is to be small: it rejects them as unsupported.
+pub(crate) const ARE_KNOWN: bool = cfg!(not(target_arch = "wasm32"));
+
 /// The longest input or output of one segment that is encoded or decoded, in bytes (recipes 3.4).
 pub const CODED_MAX: u64 = 1 << 27;
 
@@ -42,8 +45,8 @@ pub struct Recipes {
     pub ranges: Vec<PartRange>,
     /// The encoders, with their parameters.
     pub coders: Vec<Coder>,
-    /// The rows of `made`, in the order of their objects.
-    pub(crate) by_object: Vec<(Row<Object>, u32)>,
+    /// For each object and leaf that may have a recipe, its row of `made`.
+    pub(crate) rows: Vec<Option<Row<Made>>>,
 }
 
 /// A byte string that is made of objects of the bases (recipes 3.2).
@@ -66,6 +69,10 @@ pub struct Made {
     pub object: Row<Object>,
     /// Its range of [`Recipes::segments`].
     pub segments: Range<u32>,
+}
+
+impl Table for Made {
+    const COUNT: &'static str = "the number of recipes";
 }
 
 /// A part of an object or view.
@@ -136,31 +143,34 @@ impl Recipes {
     /// Returns whether there is neither a recipe nor a view.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.views.is_empty() && self.made.is_empty()
+        !ARE_KNOWN || self.views.is_empty() && self.made.is_empty()
     }
 
     /// Returns a leaf.
     #[must_use]
     pub fn leaf(&self, object: Row<Object>) -> Option<&Object> {
+        if !ARE_KNOWN {
+            return None;
+        }
         self.leaves.get(at(object.number().checked_sub(self.first_leaf)?))
     }
 
     /// Returns the view that a prefix names by a number beyond those of the base's objects (recipes 3.5).
     #[must_use]
     pub fn view_of(&self, object: Row<BaseObject>) -> Option<&View> {
+        if !ARE_KNOWN {
+            return None;
+        }
         self.views.get(at(object.number().checked_sub(self.base_objects)?))
     }
 
     /// Returns an object's recipe.
     #[must_use]
     pub fn of(&self, object: Row<Object>) -> Option<&Made> {
-        self.made.get(self.row_of(object)?)
-    }
-
-    /// Returns the row of an object's recipe.
-    pub(crate) fn row_of(&self, object: Row<Object>) -> Option<usize> {
-        let found = self.by_object.binary_search_by_key(&object, |(object, _)| *object).ok()?;
-        Some(at(self.by_object[found].1))
+        if !ARE_KNOWN {
+            return None;
+        }
+        self.rows.get(object.at()).copied().flatten()?.get(&self.made)
     }
 
     /// Returns the objects that are stored and of which an object is made, in ascending order: itself, if it has no recipe.
@@ -201,14 +211,19 @@ impl Recipes {
         self.ranges.get(at(of.start)..at(of.end)).unwrap_or_default()
     }
 
-    /// Gives other numbers to all objects, in the same order.
-    pub(crate) fn renumber(&mut self, number: impl Fn(&mut Row<Object>)) {
+    /// Gives other numbers to all objects, in the same order; the leaves begin at `first_leaf`.
+    pub(crate) fn renumber(&mut self, first_leaf: u32, number: impl Fn(&mut Row<Object>)) {
+        if self.is_empty() {
+            return;
+        }
+        self.first_leaf = first_leaf;
         self.made.iter_mut().for_each(|made| number(&mut made.object));
-        self.by_object.iter_mut().for_each(|(object, _)| number(object));
         for range in &mut self.ranges {
             if let PartOf::Object(object) = &mut range.of {
                 number(object);
             }
         }
+        // No two had one number before.
+        let _ = self.number();
     }
 }

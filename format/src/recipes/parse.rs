@@ -42,29 +42,38 @@ impl Recipes {
         let mut found = Self { first_leaf: counts.own, base_objects: counts.base, leaves, segments, ..Self::default() };
         found.views = of_views.iter().map(|segments| View { segments: segments.clone(), len: 0 }).collect();
         for (row, (object, segments)) in objects.zip(of_made).enumerate() {
-            let object = Row::new(object).filter(|object| object.number() < counts.own.saturating_add(counts.leaves));
-            let object = object.ok_or_else(|| layout_row("a recipe is of an object that does not exist", row))?;
+            let object = Row::new(object).ok_or_else(|| layout_row("a recipe is of no object", row))?;
             found.made.push(Made { object, segments: segments.clone() });
         }
         found.parse_ranges(&mut reader, &counts)?;
-        for _ in 0..reader.u16()? {
-            found.coders.push(Coder::parse(&mut reader)?);
+        for row in 0..reader.u16()? {
+            let coder = Coder::parse(&mut reader)?;
+            if found.coders.last().is_some_and(|last| *last >= coder) {
+                return Err(layout_row("coders do not ascend", row.into()));
+            }
+            found.coders.push(coder);
         }
         reader.finish()?;
-        let mut coders: Vec<&Coder> = found.coders.iter().collect();
-        coders.sort_unstable();
-        if coders.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(layout_row("a coder is there twice", 0));
-        }
-        found.by_object = found.made.iter().map(|made| made.object).zip(0..).collect();
-        found.by_object.sort_unstable();
-        if found.by_object.windows(2).any(|pair| pair[0].0 == pair[1].0) {
-            return Err(layout_row("an object has two recipes", 0));
-        }
+        found.number()?;
         found.measure(own)?;
         found.check_depths()?;
         found.check_used()?;
         Ok(found)
+    }
+
+    /// Notes which object each recipe is of.
+    ///
+    /// # Errors
+    /// Returns an error if an object does not exist or has two.
+    pub(crate) fn number(&mut self) -> Result<(), Error> {
+        self.rows = alloc::vec![None; at(self.first_leaf) + self.leaves.len()];
+        for (row, made) in Row::all(&self.made) {
+            match self.rows.get_mut(made.object.at()) {
+                Some(place @ None) => *place = Some(row),
+                _ => return Err(layout_row("a recipe is of an object that does not exist, or has another", row.at())),
+            }
+        }
+        Ok(())
     }
 
     /// Reads the columns of the ranges.
@@ -77,29 +86,11 @@ impl Recipes {
             total = next.ok_or_else(|| layout_row("there are too many ranges", 0))?;
         }
         let objects = reader.planes::<4>(at(total))?.u32s();
-        let skips = reader.planes::<8>(at(total))?.u64s();
+        let offsets = reader.planes::<8>(at(total))?.u64s();
         let lens = reader.planes::<8>(at(total))?.u64s();
-        for (row, ((object, offset), len)) in objects.zip(skips).zip(lens).enumerate() {
+        for (row, ((object, offset), len)) in objects.zip(offsets).zip(lens).enumerate() {
             let of = counts.part(object).ok_or_else(|| layout_row("a range is of nothing", row))?;
             self.ranges.push(PartRange { of, offset, len });
-        }
-        // A range begins where the one before it of the same object ends.
-        let mut first = 0;
-        for number in 0..self.views.len() + self.made.len() {
-            let segments = self.segments(&self.segments_of(number));
-            let count: u32 = segments.iter().map(|segment| segment.kind.inputs()).sum();
-            let ranges = &mut self.ranges[first..first + at(count)];
-            first += ranges.len();
-            let mut order: Vec<usize> = (0..ranges.len()).collect();
-            order.sort_unstable_by_key(|row| (ranges[*row].of, *row));
-            let mut last: Option<PartRange> = None;
-            for row in order {
-                let range = &mut ranges[row];
-                let before = last.filter(|last| last.of == range.of);
-                let end = before.map_or(0, |last| last.offset.wrapping_add(last.len));
-                range.offset = range.offset.wrapping_add(end);
-                last = Some(*range);
-            }
         }
         Ok(())
     }
@@ -203,11 +194,13 @@ impl Recipes {
         for (row, made) in self.made.iter().enumerate() {
             let used = self.segments(&made.segments).iter().flat_map(|segment| self.ranges(segment));
             let below = used.map(|range| match range.of {
-                PartOf::Object(object) => match self.row_of(object).map(|row| depths[row]) {
-                    None => 0,
-                    Some(0) => DEPTH_MAX,
-                    Some(depth) => depth,
-                },
+                PartOf::Object(object) => {
+                    match self.rows.get(object.at()).copied().flatten().map(|row| depths[row.at()]) {
+                        None => 0,
+                        Some(0) => DEPTH_MAX,
+                        Some(depth) => depth,
+                    }
+                }
                 PartOf::Base(_) | PartOf::View(_) => 0,
             });
             depths[row] = depth_over(below, row)?;
@@ -261,29 +254,6 @@ fn depth_over(below: impl Iterator<Item = u8>, row: usize) -> Result<u8, Error> 
         deepest if deepest < DEPTH_MAX => Ok(deepest + 1),
         _ => Err(layout_row("a recipe or view uses a later one, or too many are made of each other", row)),
     }
-}
-
-/// Reads the leaves, whose ids must differ from each other and from those of `own`.
-fn parse_leaves(reader: &mut Reader<'_>, own: &[Object]) -> Result<Vec<Object>, Error> {
-    let count = reader.count32()?;
-    let sizes = reader.planes::<8>(count)?.u64s();
-    let mut leaves = Vec::with_capacity(count);
-    for (row, size) in sizes.enumerate() {
-        if size == 0 {
-            return Err(layout_row("a leaf is empty", row));
-        }
-        leaves.push(Object { size, id: [0; 32] });
-    }
-    for leaf in &mut leaves {
-        leaf.id = reader.array()?;
-    }
-    let mut ids: Vec<&[u8; 32]> = leaves.iter().map(|leaf| &leaf.id).collect();
-    ids.sort_unstable();
-    let is_known = |object: &Object| ids.binary_search(&&object.id).is_ok();
-    if ids.windows(2).any(|pair| pair[0] == pair[1]) || own.iter().any(is_known) {
-        return Err(layout_row("a leaf is there twice, or is an object of the index", 0));
-    }
-    Ok(leaves)
 }
 
 /// Reads how many segments each view and recipe has. Returns their ranges.
@@ -352,4 +322,27 @@ impl SegmentKind {
             Self::Encoded { ranges, .. } => *ranges = first..first.saturating_add(ranges.end),
         }
     }
+}
+
+/// Reads the leaves, whose ids must differ from each other and from those of `own`.
+fn parse_leaves(reader: &mut Reader<'_>, own: &[Object]) -> Result<Vec<Object>, Error> {
+    let count = reader.count32()?;
+    let sizes = reader.planes::<8>(count)?.u64s();
+    let mut leaves = Vec::with_capacity(count);
+    for (row, size) in sizes.enumerate() {
+        if size == 0 {
+            return Err(layout_row("a leaf is empty", row));
+        }
+        leaves.push(Object { size, id: [0; 32] });
+    }
+    for leaf in &mut leaves {
+        leaf.id = reader.array()?;
+    }
+    let mut ids: Vec<&[u8; 32]> = leaves.iter().map(|leaf| &leaf.id).collect();
+    ids.sort_unstable();
+    let is_known = |object: &Object| ids.binary_search(&&object.id).is_ok();
+    if ids.windows(2).any(|pair| pair[0] == pair[1]) || own.iter().any(is_known) {
+        return Err(layout_row("a leaf is there twice, or is an object of the index", 0));
+    }
+    Ok(leaves)
 }

@@ -105,10 +105,11 @@ impl RecipeSums {
     }
 
     pub(crate) fn parse(mut reader: Reader<'_>) -> Result<Self, Error> {
+        let (leaves, leaf_bytes, made) = (reader.u64()?, reader.u64()?, reader.u64()?);
         let mut sums = Self {
-            leaves: reader.u64()?,
-            leaf_bytes: reader.u64()?,
-            made: reader.u64()?,
+            leaves,
+            leaf_bytes,
+            made,
             made_bytes: reader.u64()?,
             decoded_bytes: reader.u64()?,
             memory: reader.u64()?,

@@ -103,7 +103,7 @@ impl PackOptions {
             hot_chunk_len: Self::HOT_CHUNK_LEN,
             zone: Zone::Start,
             signature_room: Self::SIGNATURE_ROOM,
-            recipes: true,
+            recipes: false,
             delta_memory: Self::DELTA_MEMORY,
             limits: Limits::default(),
             jobs: std::thread::available_parallelism().map_or(1, usize::from),

@@ -32,12 +32,13 @@ impl Images {
             desk.plant(&format!("tree-{version}"), version);
             std::fs::create_dir(desk.path(&version.to_string())).unwrap();
             desk.squash(&format!("tree-{version}"), &format!("{version}/os.squashfs"), "gzip");
-            let pack =
-                format!("pack {version} -o {version}.sealift --name os --bundle-version {version} --key release");
+            let pack = format!(
+                "pack {version} -o {version}.sealift --name os --bundle-version {version} --key release --recipes"
+            );
             desk.good(&pack);
         }
         desk.good(
-            "pack 2 -o delta.sealift --name os --bundle-version 2 --key release --base 1.sealift --trust signers",
+            "pack 2 -o delta.sealift --name os --bundle-version 2 --key release --recipes --base 1.sealift --trust signers",
         );
         Some(desk)
     }

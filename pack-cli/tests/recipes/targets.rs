@@ -47,8 +47,8 @@ fn a_file_in_the_tree_and_in_its_image_is_stored_once() {
         .shell("mkdir both && cp -r tree-1 both/tree && cp 1/os.squashfs both/ && cp 1/os.squashfs both/copy")
         .status()
         .unwrap();
-    images.good("pack both -o both.sealift --name os --bundle-version 1 --key release");
-    images.good("pack tree-1 -o alone.sealift --name os --bundle-version 1 --key release");
+    images.good("pack both -o both.sealift --name os --bundle-version 1 --key release --recipes");
+    images.good("pack tree-1 -o alone.sealift --name os --bundle-version 1 --key release --recipes");
     let (both, alone) = (images.len("both.sealift"), images.len("alone.sealift"));
     assert!(both < alone + alone / 8, "{both} bytes with the image, {alone} without");
     images.does("unpack both.sealift out");
@@ -58,15 +58,15 @@ fn a_file_in_the_tree_and_in_its_image_is_stored_once() {
 }
 
 #[test]
-fn nothing_is_a_recipe_with_opaque() {
+fn nothing_is_a_recipe_unless_it_is_asked_for() {
     let Some(images) = Images::new() else { return };
-    images.good("pack 1 -o opaque.sealift --name os --bundle-version 1 --key release --opaque");
-    let info = images.json("info opaque.sealift --trust signers --state state --json");
+    images.good("pack 1 -o plain.sealift --name os --bundle-version 1 --key release");
+    let info = images.json("info plain.sealift --trust signers --state state --json");
     assert!(info.get("recipes").is_none(), "{info}");
     // What is installed is the same.
     let digest =
         |name: &str| images.json(&format!("info {name} --trust signers --state state --json"))["identity"].clone();
-    assert_eq!(digest("opaque.sealift")["index_digest"], digest("1.sealift")["index_digest"]);
-    images.does("unpack opaque.sealift tree");
+    assert_eq!(digest("plain.sealift")["index_digest"], digest("1.sealift")["index_digest"]);
+    images.does("unpack plain.sealift tree");
     images.has_image("tree/os.squashfs", 1);
 }

@@ -77,7 +77,7 @@ impl OsTreeDifference {
             builder,
         };
         for (own, file) in Row::all(base_files) {
-            walk.files.insert(file.checksum, Some(own));
+            walk.files.insert(file.checksum, Row::column(Some(own)));
         }
         let mut commits = Vec::with_capacity(self.commits.len());
         for (own, edited) in self.commits.iter().enumerate() {
@@ -184,7 +184,7 @@ struct Walk<'w, 'a> {
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
     /// For each checksum, the base's file; `None` once a file with it was reached, of the base or new.
-    files: BTreeMap<Checksum, Option<Row<OsTreeFile>>>,
+    files: BTreeMap<Checksum, u32>,
     new_files: core::ops::Range<u32>,
     added: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,
@@ -226,7 +226,7 @@ impl<'w> Walk<'w, '_> {
             }
             let tree = DirTree::parse(bytes).map_err(unreadable)?;
             for (_, checksum) in tree.files {
-                let file = match self.files.insert(*checksum, None) {
+                let file = match self.files.insert(*checksum, 0).map(Row::<OsTreeFile>::of_column) {
                     Some(None) => continue,
                     Some(Some(file)) => FileOf::Base(row(self.base_files, file.number())),
                     None => {

@@ -179,9 +179,10 @@ pub(crate) struct Pack {
     /// Make a delta for the target described by this request; with --base, use only objects that both provide
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     pub(super) request: Option<PathBuf>,
-    /// Store images, archives and compressed files as they are, not as the files in them
+    /// Store images, archives and compressed files as the files in them, from which devices make them again byte by byte; the browser's page
+    /// does not check such bundles yet
     #[arg(long)]
-    pub(super) opaque: bool,
+    pub(super) recipes: bool,
     /// Most memory that a device may need to decode a chunk
     #[arg(long, value_name = "SIZE", help_heading = "Delta", default_value = "128MiB", value_parser = human::parse_size)]
     pub(super) delta_memory: u64,
@@ -266,7 +267,7 @@ impl Pack {
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             hot_chunk_len: self.order_chunk_size.unwrap_or(PackOptions::HOT_CHUNK_LEN),
             zone: self.zone,
-            recipes: !self.opaque,
+            recipes: self.recipes,
             delta_memory: self.delta_memory,
             signature_room: self.signature_room,
             limits: limits(),

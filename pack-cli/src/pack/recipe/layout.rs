@@ -1,6 +1,6 @@
 //! Numbers the objects of drafts, and adds them to the layout.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sealift_format::num::{at, fit};
 use sealift_format::{
@@ -52,7 +52,11 @@ pub(in crate::pack) fn add_recipes(
     // What is made of others comes after them.
     order.sort_by_key(|made| containers.drafts[made.draft].height);
     let recipes = &mut layout.recipes;
-    let mut coders: HashMap<Coder, u16> = HashMap::new();
+    let used = segments_of.values().flatten().filter_map(|segment| match segment {
+        DraftSegment::Encoded { coder, .. } => Some(*coder),
+        DraftSegment::Copied(_) | DraftSegment::Zeros(_) => None,
+    });
+    recipes.coders = used.collect::<BTreeSet<Coder>>().into_iter().collect();
     let mut known = HashSet::new();
     for Drafted { item, .. } in order {
         let packed = numbers.packed.object_of[item.source][at(item.content)];
@@ -72,12 +76,8 @@ pub(in crate::pack) fn add_recipes(
                 DraftSegment::Copied(_) => SegmentKind::Copied(from),
                 DraftSegment::Zeros(_) => SegmentKind::Zeros,
                 DraftSegment::Encoded { coder, .. } => {
-                    let next = fit(coders.len(), "the number of coders")?;
-                    let coder = *coders.entry(*coder).or_insert_with(|| {
-                        recipes.coders.push(*coder);
-                        next
-                    });
-                    SegmentKind::Encoded { coder, ranges: from..end }
+                    let coder = recipes.coders.partition_point(|known| known < coder);
+                    SegmentKind::Encoded { coder: fit(coder, "the number of coders")?, ranges: from..end }
                 }
             };
             let len = segment.len();

@@ -84,9 +84,9 @@ export function damage({ count: all, names }) {
  * Returns what was checked, with what and when, for printing.
  * @param {import("../../element.js").Report} report
  */
-export function proof({ sha256, checked, sound, deep, base, policy, page, head }) {
+export function proof({ sha256, checked, sound, deep, base, policy, page }) {
   const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
-  const depth = !sound ? "not every byte" : base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? `every byte, and ${head?.made ? "what its files are made of" : "the content of every file"}` : "every byte";
+  const depth = !sound ? "not every byte" : base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? "every byte, and the content of every file" : "every byte";
   const rows = /** @type {[string, any][]} */ ([
     ["SHA-256 of the file", key(sha256)],
     ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],

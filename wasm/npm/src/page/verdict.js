@@ -170,9 +170,6 @@ export function wordsOfSafe({ head, summary, deep, bases }, { needed }, { baseFa
     if (why) return { tone: "good", title, text: `${signed}; every byte is undamaged. ${why}The device checks the result against its installed version.` };
     return { tone: "good", title, text: `${signed}; every byte is undamaged. It is a delta: the device checks the result against its installed version.` };
   }
-  const whole = "every byte and the content of every file are undamaged";
-  // Recipes are not run here.
-  const parts = "every byte is undamaged, and so is all that its files are made of. The device checks the files that result";
-  const checked = !deep ? "every byte is undamaged" : head.made > 0 ? parts : whole;
+  const checked = deep ? "every byte and the content of every file are undamaged" : "every byte is undamaged";
   return { tone: "good", title, text: `${signed}; ${checked}.` };
 }
