@@ -111,10 +111,6 @@ impl Anatomy {
         for block in &self.blocks {
             let block_end = block.offset.checked_add(block.stored_len).filter(|end| *end <= container_len);
             if block.offset < end || block.stored_len == 0 {
-                eprintln!(
-                    "{:?}",
-                    self.blocks.iter().enumerate().filter(|(_, b)| b.end() > block.offset).take(3).collect::<Vec<_>>()
-                );
                 return Err(damaged(block.offset, "compressed blocks overlap"));
             }
             end = block_end.ok_or_else(|| damaged(block.offset, "a compressed block extends beyond the end"))?;

@@ -81,9 +81,14 @@ pub(super) fn decoder<'a>(codec: BlockCodec, stored: impl BufRead + Send + 'a) -
     }
 }
 
-/// Returns the length of the stream that begins at an offset, and that of what it decodes to, by decoding it.
-pub(super) fn measure(reader: &Reader<'_>, codec: BlockCodec, at: u64) -> Result<(u64, u64), ContainerFault> {
-    let mut counted = Counted { stored: BufReader::with_capacity(PORTION, reader.stream(at, u64::MAX)), taken: 0 };
+/// Returns the length of the stream that begins at an offset and has no more than `most` bytes, and that of what it decodes to, by decoding it.
+pub(super) fn measure(
+    reader: &Reader<'_>,
+    codec: BlockCodec,
+    at: u64,
+    most: u64,
+) -> Result<(u64, u64), ContainerFault> {
+    let mut counted = Counted { stored: BufReader::with_capacity(PORTION, reader.stream(at, most)), taken: 0 };
     let mut stream = decoder(codec, &mut counted);
     let mut portion = vec![0; PORTION];
     let mut plain_len = 0;

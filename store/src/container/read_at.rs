@@ -32,7 +32,7 @@ impl ReadAt for File {
     }
 }
 
-impl ReadAt for [u8] {
+impl ReadAt for &[u8] {
     fn byte_len(&self) -> io::Result<u64> {
         Ok(wide(self.len()))
     }

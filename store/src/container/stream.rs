@@ -15,6 +15,10 @@ use super::zstd_frame;
 
 /// Magic numbers of frames that decoders of zstd and lz4 skip.
 const SKIPPABLE: u32 = 0x184d_2a50;
+/// The magic number of lz4's older format, which kernels read. A file in it has no end of its own.
+const OLDER_LZ4: u32 = 0x184c_2102;
+/// The most bytes of a block in it: 8 MiB that do not compress.
+const OLDER_LZ4_BLOCK: u32 = (8 << 20) + (8 << 20) / 255 + 16;
 
 /// Returns the kind of compressed file that begins with these bytes, of which there should be 32.
 pub(super) fn kind(head: &[u8]) -> Option<Kind> {
@@ -24,7 +28,7 @@ pub(super) fn kind(head: &[u8]) -> Option<Kind> {
         gzip if gzip & 0x00ff_ffff == 0x0008_8b1f => Some(Kind::Gzip),
         0xfd2f_b528 => Some(Kind::Zstd),
         // The second is that of the older format.
-        0x184d_2204 | 0x184c_2102 => Some(Kind::Lz4),
+        0x184d_2204 | OLDER_LZ4 => Some(Kind::Lz4),
         _ if head.starts_with(b"\xfd7zXZ\0") => Some(Kind::Xz),
         _ if is_bzip2 => Some(Kind::Bzip2),
         // pzstd begins with a frame that states the length of the next one.
@@ -67,7 +71,10 @@ pub(super) fn parts(
         let measured = match kind {
             Kind::Xz => xz_index::measure(reader, at),
             Kind::Zstd => zstd_frame::measure(reader, at),
-            _ => measure(reader, codec, at),
+            Kind::Lz4 if is_older_lz4(&head) => {
+                older_lz4_len(reader, at).and_then(|len| measure(reader, codec, at, len))
+            }
+            _ => measure(reader, codec, at, u64::MAX),
         };
         let (stored_len, plain_len) = match measured {
             Ok(lengths) => lengths,
@@ -81,6 +88,25 @@ pub(super) fn parts(
         (at, streams) = (at + stored_len, streams + 1);
     }
     if streams > 0 { Ok((parts, at)) } else { Err(reader.damaged(at, "a compressed file without content")) }
+}
+
+fn is_older_lz4(head: &[u8]) -> bool {
+    le32(head, 0) == OLDER_LZ4
+}
+
+/// Returns the length of a stream in lz4's older format: it ends where no block of a possible length follows.
+fn older_lz4_len(reader: &Reader<'_>, at: u64) -> Result<u64, ContainerFault> {
+    let mut end = at + 4;
+    loop {
+        let len = le32(&reader.up_to(end, 4)?, 0);
+        if !(1..=OLDER_LZ4_BLOCK).contains(&len) {
+            return Ok(end - at);
+        }
+        end += 4 + u64::from(len);
+        if end > reader.len() {
+            return Err(reader.damaged(at, "an lz4 block extends beyond the end"));
+        }
+    }
 }
 
 /// Returns where a frame ends that decoders skip.

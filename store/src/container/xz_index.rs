@@ -20,7 +20,7 @@ pub(super) fn measure(reader: &Reader<'_>, at: u64) -> Result<(u64, u64), Contai
     if let Some(measured) = from_end(reader, at)? {
         return Ok(measured);
     }
-    measure_by_decoding(reader, BlockCodec::Xz, at)
+    measure_by_decoding(reader, BlockCodec::Xz, at, u64::MAX)
 }
 
 /// Returns the lengths that the index at the container's end lists, if they fit the stream at this offset.

@@ -23,7 +23,7 @@ pub(super) fn measure(reader: &Reader<'_>, at: u64) -> Result<(u64, u64), Contai
     if dictionary > 0 && le32(&header, 5 + window) != 0 {
         return Err(reader.unsupported(at, "a zstd frame that needs a dictionary"));
     }
-    let Some(plain_len) = plain_len else { return measure_by_decoding(reader, BlockCodec::Zstd, at) };
+    let Some(plain_len) = plain_len else { return measure_by_decoding(reader, BlockCodec::Zstd, at, u64::MAX) };
     // What a frame states is proved when it is decoded; until then, it may be no more than the limit.
     reader.pay_decoded(plain_len)?;
     let mut end = at + sealift_format::num::wide(size_at) + size_len;

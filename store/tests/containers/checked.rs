@@ -34,8 +34,9 @@ pub(crate) fn check(path: &Path, kind: Kind, expected: &Contents) -> Anatomy {
     let file = File::open(path).unwrap();
     let anatomy = anatomy(&file, kind);
     let found = contents(&file, &anatomy);
-    let names = |contents: &Contents| contents.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(&found), names(expected));
+    let missing = expected.keys().filter(|path| !found.contains_key(*path)).collect::<Vec<_>>();
+    let added = found.keys().filter(|path| !expected.contains_key(*path)).collect::<Vec<_>>();
+    assert!(missing.is_empty() && added.is_empty(), "missing: {missing:?}, added: {added:?}");
     for (path, content) in expected {
         assert!(found[path] == *content, "{path} differs: {} bytes of {}", found[path].len(), content.len());
     }

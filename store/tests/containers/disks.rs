@@ -16,10 +16,9 @@ fn fat() {
     desk.write("tree/UPPER.TXT", "short");
     desk.write("tree/lower.txt", "short, with flags of case");
     desk.write("tree/A name with a dot. and thirteen un", "a long name");
-    desk.write("tree/grüße 🎉", "not ASCII");
+    desk.write("tree/größere Grüße", "not ASCII");
     let expected = files(&desk.path("tree"));
-    for (options, len) in
-        [("-F 12 -s 8", 14 << 20), ("-F 16", 64 << 20), ("-F 32", 64 << 20), ("-F 32 -S 4096 -s 1", 64 << 20)]
+    for (options, len) in [("-F 12 -s 8", 14 << 20), ("-F 16", 64 << 20), ("-F 32", 64 << 20), ("-F 32 -s 1", 40 << 20)]
     {
         zeros(&desk, "img", len);
         if !made(&desk, &format!("mkfs.vfat {options} img")) || !made(&desk, "mcopy -s -i img tree/* ::") {
@@ -80,14 +79,15 @@ fn containers_in_containers() {
     tree(&desk);
     let expected = files(&desk.path("tree"));
     zeros(&desk, "root.img", 64 << 20);
-    zeros(&desk, "outer/disk.img", 0);
     let lines = [
         "mke2fs -q -F -d tree root.img",
-        "(truncate -s 80M outer/disk.img; echo 'label: gpt\nstart=2048, size=131072' | sfdisk -q outer/disk.img)",
+        "sfdisk -q outer/disk.img < script",
         "dd if=root.img of=outer/disk.img bs=1M seek=1 conv=notrunc status=none",
         "mksquashfs outer img -noappend -quiet -no-progress -comp zstd -Xcompression-level 1",
     ];
-    fs::create_dir_all(desk.path("outer")).unwrap();
+    fs::create_dir(desk.path("outer")).unwrap();
+    zeros(&desk, "outer/disk.img", 80 << 20);
+    desk.write("script", "label: gpt\nstart=2048, size=131072\n");
     for line in lines {
         if !made(&desk, line) {
             return;
@@ -110,7 +110,7 @@ fn iso9660() {
     tree(&desk);
     desk.write(&format!("tree/{}", "a-long-name-".repeat(20)), "long");
     let expected = files(&desk.path("tree"));
-    for options in ["-R", "-R -J", "-R -iso-level 3 -hardlinks", "-R -D"] {
+    for options in ["-R", "-R -J", "-R -iso-level 3", "-R -D"] {
         if !made(&desk, &format!("xorrisofs -quiet {options} -o img tree")) {
             return;
         }
@@ -135,9 +135,6 @@ fn unified_kernel_images() {
         (".linux", noise(1, 100_001)),
         (".initrd", noise(2, 50_000)),
     ];
-    if !sealift_desk::has(&["python3"]) {
-        return;
-    }
     // As ukify and objcopy write it: headers, a table of sections, and each section's content at a multiple of 512.
     let mut image = vec![0; 512];
     let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);

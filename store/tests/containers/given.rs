@@ -68,7 +68,8 @@ pub(crate) fn files(root: &Path) -> Contents {
 
 /// Runs a shell line in the folder. Returns whether the program that it begins with is installed.
 pub(crate) fn made(desk: &Desk, line: &str) -> bool {
-    let program = line.split(' ').find(|word| !word.contains('=')).unwrap();
+    // Lines that begin with a word of the shell are of cpio.
+    let program = line.split(' ').next().filter(|word| !matches!(*word, "cd" | "for")).unwrap_or("cpio");
     if !has(&[program]) {
         return false;
     }

@@ -5,4 +5,5 @@ mod checked;
 mod disks;
 mod file_systems;
 mod given;
+mod mutants;
 mod streams;
