@@ -8,6 +8,7 @@ use sealift_format::{
     InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
     frame_window, maxima, verity,
 };
+use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
@@ -26,7 +27,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 16] = [
+pub const ALL: [Target; 17] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -43,6 +44,7 @@ pub const ALL: [Target; 16] = [
     ("suffix", suffix),
     ("request", request),
     ("dm_verity", dm_verity),
+    ("container", container),
 ];
 
 /// Preamble and head encode to the bytes that they were parsed from, and a root to bytes that parse to an equal root.
@@ -466,5 +468,17 @@ pub fn dm_verity(data: &[u8]) {
             let place = range.start + wide(at);
             check(place, place);
         }
+    }
+}
+
+/// Whatever is taken apart keeps the promises of its type, which are checked inside; what is read of it is of the stated length or an error.
+pub fn container(data: &[u8]) {
+    let mut limits = container::Limits::default();
+    (limits.work, limits.memory, limits.decoded) = (16 << 20, 16 << 20, 4 << 20);
+    let Ok(Some(anatomy)) = Anatomy::of(&data, &limits) else { return };
+    let blocks = Blocks::new(&data, &anatomy);
+    for member in anatomy.members.iter().take(8) {
+        let mut buffer = vec![0; usize::try_from(member.len.min(4096)).unwrap_or(0)];
+        let _ = Content::new(&blocks, member).read_exact_at(&mut buffer, member.len.saturating_sub(4096));
     }
 }

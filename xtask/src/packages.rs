@@ -91,6 +91,13 @@ const PACKAGES: &[Package] = &[
     package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
     // Tests make disks with partitions.
     package("fdisk",               Programs(&["sfdisk"]),                 &[Ci]),
+    // And FAT file systems.
+    package("dosfstools",          Programs(&["mkfs.vfat"]),              &[Ci]),
+    package("mtools",              Programs(&["mcopy", "mdel"]),          &[Ci]),
+    // Archives and compressed files, which tests take apart.
+    package("dpkg",                Programs(&["dpkg-deb"]),               &[Ci]),
+    package("bzip2",               Programs(&["bzip2"]),                  &[Ci]),
+    package("lz4",                 Programs(&["lz4"]),                    &[Ci]),
     // RAUC says which slot boots, and these edit the environments of boot loaders. grub-script-check parses the script of a page.
     package("rauc",                Programs(&["rauc"]),                   &[Ci]),
     package("grub-common",         Programs(&["grub-editenv", "grub-script-check"]), &[Ci]),
@@ -106,7 +113,7 @@ const PACKAGES: &[Package] = &[
     package("fsverity",            Programs(&["fsverity"]),               &[Ci, Compare, Vm]),
     // The reference for every dm-verity root hash.
     package("cryptsetup-bin",      Programs(&["veritysetup"]),            &[Ci]),
-    package("e2fsprogs",           Programs(&["mkfs.ext4", "e2fsck", "chattr", "lsattr", "filefrag", "debugfs"]), &[Big, Ci, Compare, Vm]),
+    package("e2fsprogs",           Programs(&["mkfs.ext4", "mke2fs", "e2fsck", "chattr", "lsattr", "filefrag", "debugfs"]), &[Big, Ci, Compare, Vm]),
     package("busybox-static",      Programs(&["busybox"]),                &[Compare]),
     package("kmod",                Programs(&["depmod"]),                 &[Vm]),
     package("btrfs-progs",         Programs(&["mkfs.btrfs", "btrfs"]),    &[Big, Ci, Vm]),
@@ -127,14 +134,14 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",             Programs(&["xdelta3"]),                &[Compare]),
     package("bsdiff",              Programs(&["bsdiff"]),                 &[Compare]),
     package("squashfs-tools",      Programs(&["mksquashfs"]),             &[Ci, Compare]),
-    package("xorriso",             Programs(&["xorrisofs"]),              &[Ci]),
+    package("xorriso",             Programs(&["xorrisofs", "xorriso"]),              &[Ci]),
     package("squashfuse",          Programs(&["squashfuse_ll"]),          &[Compare]),
     package("erofs-utils",         Programs(&["mkfs.erofs"]),             &[Ci, Compare]),
     // nbdkit loads our plugin, and serves disks that log reads or delay them; libnbd's programs read from it.
     package("nbdkit",              Programs(&["nbdkit"]),                 &[Ci, Compare]),
     package("libnbd-bin",          Programs(&["nbdcopy", "nbdfuse"]),     &[Ci, Compare]),
     package("nbdkit-plugin-dev",   File("/usr/include/nbdkit-plugin.h"),  &[Compare]),
-    package("xz-utils",            Programs(&["xz"]),                     &[Big, Compare, Vm]),
+    package("xz-utils",            Programs(&["xz"]),                     &[Big, Ci, Compare, Vm]),
     // What the composefs crate links.
     package("libssl-dev",          File("/usr/include/openssl/ssl.h"),    &[Ci, Compare, Quick, Vm]),
     package("pkg-config",          Programs(&["pkg-config"]),             &[Ci, Compare, Quick, Vm]),
@@ -145,7 +152,7 @@ const PACKAGES: &[Package] = &[
     package("make",                Programs(&["make"]),                   &[Dist, DistCheck]),
     // These compile the C code in static programs.
     package("musl-tools",          Programs(&["musl-gcc"]),               &[Dist, DistCheck]),
-    package("binutils",            Programs(&["strip", "readelf"]),       &[Vm]),
+    package("binutils",            Programs(&["ar", "strip", "readelf"]), &[Ci, Vm]),
     package("gcc-aarch64-linux-gnu", Programs(&["aarch64-linux-gnu-gcc"]),  &[Dist, DistCheck]),
     package("libc6-dev-arm64-cross", File("/usr/aarch64-linux-gnu/include/limits.h"), &[Dist, DistCheck]),
     // These run the programs, provide a Debian system to install them in, and the shells that read our completions.

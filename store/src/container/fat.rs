@@ -111,7 +111,7 @@ impl<'a> Fat<'a> {
             16 => le16(&self.table, at(cluster) * 2).into(),
             _ => {
                 let pair = le16(&self.table, at(cluster) * 3 / 2);
-                u32::from(if cluster % 2 == 0 { pair & 0xfff } else { pair >> 4 })
+                u32::from(if cluster.is_multiple_of(2) { pair & 0xfff } else { pair >> 4 })
             }
         };
         (2..self.clusters + 2).contains(&next.into()).then_some(next)

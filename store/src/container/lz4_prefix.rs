@@ -27,11 +27,10 @@ impl Prefix {
             let (distance, rest) = left.split_first_chunk()?;
             left = rest;
             let count = length(token & 0xf, &mut left)?.checked_add(4)?;
-            let mut from = bytes.len().checked_sub(usize::from(u16::from_le_bytes(*distance)))?;
-            for _ in 0..count.min(len - bytes.len()) {
+            let from = bytes.len().checked_sub(usize::from(u16::from_le_bytes(*distance)))?;
+            for at in from..from + count.min(len - bytes.len()) {
                 // A match may reach into its own bytes; none is at distance 0.
-                bytes.push(*bytes.get(from)?);
-                from += 1;
+                bytes.push(*bytes.get(at)?);
             }
             if bytes.len() == len {
                 return Some(Self { bytes, block_len: None });

@@ -12,6 +12,9 @@ use sealift_format::num::up_to;
 /// The bytes at the start that tell all kinds apart: ISO 9660 has its mark at 32 KiB.
 const HEAD_LEN: usize = 34 << 10;
 
+/// Says whether a container that begins with these bytes is of a kind.
+type Recognizes = fn(&[u8]) -> bool;
+
 impl Kind {
     /// Returns what a container that begins with these bytes is, of which there should be 34 KiB; `None` if they are of no known kind.
     #[must_use]
@@ -20,7 +23,7 @@ impl Kind {
             return Some(kind);
         }
         // What has a mark at its start comes first; last, what has hardly one. An ISO 9660 file system may have a partition table, too.
-        let kinds: [(fn(&[u8]) -> bool, Self); 12] = [
+        let kinds: [(Recognizes, Self); 12] = [
             (squashfs::is, Self::Squashfs),
             (zip::is, Self::Zip),
             (cpio::is, Self::Cpio),

@@ -53,10 +53,9 @@ impl Directory {
         let tail_at = reader.len() - wide(tail_len);
         let tail = reader.bytes(tail_at, tail_len)?;
         // The last one whose comment ends where the file does.
-        let ends = tail.windows(END_LEN).enumerate().rev().filter(|(_, end)| end.starts_with(END));
+        let mut ends = tail.windows(END_LEN).enumerate().rev().filter(|(_, end)| end.starts_with(END));
         let (number, end) = ends
-            .filter(|(number, end)| number + END_LEN + usize::from(le16(end, 20)) == tail.len())
-            .next()
+            .find(|(number, end)| number + END_LEN + usize::from(le16(end, 20)) == tail.len())
             .ok_or_else(damaged)?;
         let end_at = tail_at + wide(number);
         let (count, len, offset) = (le16(end, 10), le32(end, 12), le32(end, 16));

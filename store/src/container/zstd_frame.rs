@@ -11,7 +11,10 @@ pub(super) fn measure(reader: &Reader<'_>, at: u64) -> Result<(u64, u64), Contai
     let descriptor = header.get(4).copied().unwrap_or(0);
     let is_single = descriptor & 0x20 != 0;
     let window = usize::from(!is_single);
-    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let dictionary = match descriptor & 3 {
+        3 => 4,
+        len => usize::from(len),
+    };
     let size_at = 5 + window + dictionary;
     let (plain_len, size_len) = match descriptor >> 6 {
         0 if is_single => (header.get(size_at).map(|byte| u64::from(*byte)), 1),

@@ -1,4 +1,5 @@
 //! Containers that real programs make, taken apart: each member has the content of the file that was put in.
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod archives;
 mod checked;

@@ -2,7 +2,7 @@
 
 use sealift_format::num::size;
 
-use super::inodes::Run;
+use super::run::Run;
 use crate::container::fault::ContainerFault;
 use crate::container::reader::{Reader, le16, le32};
 

@@ -4,6 +4,7 @@ use sealift_format::num::size;
 
 use super::Superblock;
 use super::block_map::BlockMap;
+use super::run::Run;
 use super::{extents, inline};
 use crate::container::anatomy::Part;
 use crate::container::draft::Draft;
@@ -23,15 +24,6 @@ const MOST_DIRECTORY: u64 = 64 << 20;
 pub(super) struct Ext4<'a> {
     reader: &'a Reader<'a>,
     superblock: Superblock,
-}
-
-/// A run of blocks of a file, in order.
-pub(super) struct Run {
-    /// The number of its first block in the file.
-    pub(super) logical: u64,
-    /// The number of its first block in the file system.
-    pub(super) block: u64,
-    pub(super) count: u64,
 }
 
 impl<'a> Ext4<'a> {

@@ -4,6 +4,7 @@ mod block_map;
 mod extents;
 mod inline;
 mod inodes;
+mod run;
 
 use super::anatomy::Anatomy;
 use super::block::Hint;
