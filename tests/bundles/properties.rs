@@ -309,6 +309,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         jobs,
         recipes: true,
         delta_memory: PackOptions::DELTA_MEMORY,
+        recipes: true,
         limits: Limits::default(),
     }
 }

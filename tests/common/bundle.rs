@@ -11,6 +11,7 @@ use crate::disk;
 use crate::frame::frame;
 use crate::keys::Key;
 use crate::ostree::{Commit, OsTree, commit};
+use crate::recipes::{Recipes, Sums};
 use crate::tree::{Node, What};
 
 /// The columns of an index (core 6).
@@ -76,6 +77,8 @@ pub struct Layout {
     pub prefixes: Vec<Vec<(u32, u64, u64)>>,
     /// Section 7: kinds and bytes of the repository's files.
     pub repository: Option<Vec<(u8, Vec<u8>)>>,
+    /// Section 8.
+    pub recipes: Option<Recipes>,
 }
 
 /// A row of section 1.
@@ -181,6 +184,8 @@ pub struct Edits {
     pub contents: Edit<Contents>,
     /// The maxima in the root.
     pub maxima: Edit<Maxima>,
+    /// What the root says of recipes.
+    pub sums: Edit<Sums>,
     /// The root's sections.
     pub root: Edit<Vec<Section>>,
     /// The root's bytes.
@@ -323,6 +328,8 @@ impl Bundle {
             ..
         } = self;
         let carried = self.delta.as_ref().map(|delta| delta.carried.clone());
+        let own = self.delta.as_ref().map_or(&index.objects, |delta| &delta.difference.objects);
+        let sums = layout.recipes.as_ref().map(|recipes| edited(recipes.sums(own), edits.sums));
         let delta = self.delta.map(|delta| {
             let difference = join(&edited(delta.difference.sections(), delta.edit));
             let of_chunk =
@@ -366,6 +373,7 @@ impl Bundle {
         if !images.is_empty() {
             sections.push(Section::ignorable(6, encode_images(&images)));
         }
+        sections.extend(sums.map(|sums| Section::critical(9, sums.encode())));
         let root = edited(join(&edited(sections, edits.root)), edits.root_bytes);
         let mut preamble = vec![0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a, 0, 0, 0, 0];
         preamble.extend(narrow(root.len()).to_le_bytes());
@@ -628,6 +636,7 @@ impl Layout {
             }
             Section::ignorable(7, repository)
         }));
+        sections.extend(self.recipes.as_ref().map(|recipes| Section::critical(8, recipes.encode())));
         sections
     }
 }
@@ -682,6 +691,16 @@ fn data_of(content: &[u8], holes: &[(u64, u64)], start: usize, len: usize) -> Ve
 
 /// Packs the contents into chunks. With `in_order`, the chunks of the pieces of each object do not descend.
 pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) -> (Layout, Vec<Vec<u8>>) {
+    lay_out_without(contents, &[], packing, in_order)
+}
+
+/// Does the same, without the data of the objects that are `made`.
+pub(crate) fn lay_out_without(
+    contents: &[Vec<u8>],
+    made: &[u32],
+    packing: Packing,
+    in_order: bool,
+) -> (Layout, Vec<Vec<u8>>) {
     let piece_len = 1 << packing.piece_log2;
     let (mut layout, mut stored) = (Layout::default(), Vec::new());
     let mut add_chunk = |data: &[u8], objects: usize, chunks: &mut Vec<Chunk>| {
@@ -698,7 +717,7 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
     };
 
     let mut grouped = Vec::new();
-    for (object, content) in (0..).zip(contents) {
+    for (object, content) in (0..).zip(contents).filter(|(object, _)| !made.contains(object)) {
         let holes = holes_of(content);
         let data = data_of(content, &holes, 0, content.len());
         if content.len() <= piece_len && !data.is_empty() {
@@ -715,13 +734,13 @@ pub(crate) fn lay_out(contents: &[Vec<u8>], packing: Packing, in_order: bool) ->
     }
 
     let mut known: Vec<(Vec<u8>, u32)> = Vec::new();
-    for content in contents.iter().filter(|content| content.len() > piece_len) {
-        let holes = holes_of(content);
+    for (object, content) in (0..).zip(contents).filter(|(_, content)| content.len() > piece_len) {
+        let (holes, is_made) = (holes_of(content), made.contains(&object));
         let mut least = 0;
         for (at, piece) in (0..).step_by(piece_len).zip(content.chunks(piece_len)) {
             let data = data_of(content, &holes, at, piece_len);
             let chunk = match known.iter().find(|(seen, chunk)| *seen == data && *chunk >= least) {
-                _ if data.is_empty() => 0,
+                _ if data.is_empty() || is_made => 0,
                 Some((_, chunk)) => *chunk,
                 None => {
                     let chunk = add_chunk(&data, 0, &mut layout.chunks);

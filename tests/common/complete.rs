@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sealift::Bundle;
-use sealift_format::{BaseRange, Chunk, Delta, Layout, Row};
+use sealift_format::{Delta, Object, PartOf, Row};
 use sealift_verify::carried::{CarriedChecker, prefix_of};
 use sealift_verify::content::{ChunkDecoder, Content, ContentError};
 use sealift_verify::objects::{Checked, VerityTable};
@@ -11,11 +11,8 @@ use sealift_verify::ostree::OsTreeFiles;
 use sealift_verify::read_plan::ReadPlan;
 
 use crate::bytes::{hash, wide};
+use crate::made::{Sources, check_all_made, stored_chunks, stored_contents};
 use crate::reader::open_whole;
-
-fn at(number: impl TryInto<usize>) -> usize {
-    number.try_into().ok().expect("vectors are small")
-}
 
 /// Completes the delta bundle in this file with its bases, and checks all objects, including those of the bases.
 ///
@@ -29,7 +26,11 @@ pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, Co
     // A fault in an object is found even without the wanted index.
     match (&whole, &carried) {
         (Ok(()), Err(error)) => panic!("what it carries is refused where what it makes is sound: {error}"),
-        (Err(ContentError::Object { .. } | ContentError::Piece { .. }), Ok(())) => panic!("what it carries is taken"),
+        (Err(ContentError::Object { .. } | ContentError::Piece { .. }), Ok(()))
+            if bundle.layout.recipes.made.is_empty() =>
+        {
+            panic!("what it carries is taken")
+        }
         _ => {}
     }
     whole.map(|()| bundle)
@@ -38,8 +39,9 @@ pub fn complete(delta: Delta, file: &[u8], bases: &[&[u8]]) -> Result<Bundle, Co
 /// Checks the carried objects by themselves.
 fn check_carried(delta: &Delta, file: &[u8], contents: &[Vec<u8>]) -> Result<(), ContentError> {
     let mut checker = CarriedChecker::new(delta);
+    let sources = Sources { recipes: &delta.layout.recipes, bundle: None, bases: contents };
     for (number, stored) in stored_chunks(delta.head.chunks_at(), &delta.layout, file) {
-        checker.check(delta, number, stored, &prefix(prefix_of(delta, number), contents))?;
+        checker.check(delta, number, stored, &sources.prefix(prefix_of(delta, number))?)?;
     }
     while checker.check_bare(delta)?.is_some() {}
     Ok(())
@@ -52,9 +54,10 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
     large.retain(|object, _| bundle.layout.is_stored(*object));
     let mut decoder = ChunkDecoder::default();
+    let sources = Sources { recipes: &bundle.layout.recipes, bundle: None, bases: contents };
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
         let chunk = &bundle.layout.chunks[number.at()];
-        let prefix = prefix(bundle.layout.prefix_of(chunk), contents);
+        let prefix = sources.prefix(bundle.layout.prefix_of(chunk))?;
         let decoded = decoder.decode(bundle, number, stored, &prefix)?;
         for content in plan.contents(bundle.into(), number, decoded) {
             let content = content?;
@@ -64,9 +67,7 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
             table.take(Checked::new(bundle, &files, &content)?);
         }
     }
-    for portion in
-        plan.without_data(bundle.into()).into_iter().filter(|portion| bundle.layout.is_stored(portion.object))
-    {
+    for portion in plan.without_data(bundle.into()).into_iter().filter(|portion| is_at_hand(bundle, portion.object)) {
         table.take(Checked::new(bundle, &files, &Content::check(bundle.into(), portion, &[])?)?);
     }
     for mut files in large.into_values() {
@@ -74,7 +75,9 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
         files.check(bundle)?;
     }
     // What the chunks hold is checked first.
-    for (number, object) in Row::all(bundle.index.objects()).filter(|(number, _)| !bundle.layout.is_stored(*number)) {
+    check_all_made(bundle, file, contents)?.into_iter().for_each(|checked| table.take(checked));
+    let of_bases = |number| !bundle.layout.is_stored(number) && bundle.layout.recipes.of(number).is_none();
+    for (number, object) in Row::all(bundle.index.objects()).filter(|(number, _)| of_bases(*number)) {
         let content = contents.iter().find(|content| hash(content) == object.id).expect("a base has it");
         let mut of_it = files.of(bundle, number);
         of_it.push(content);
@@ -84,33 +87,21 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     table.check(bundle).map(drop)
 }
 
-fn stored_chunks<'a>(
-    chunks_at: u64,
-    layout: &'a Layout,
-    file: &'a [u8],
-) -> impl Iterator<Item = (Row<Chunk>, &'a [u8])> {
-    let stored = move |offset: u64, len: u32| &file[at(chunks_at + offset)..at(chunks_at + offset) + at(len)];
-    Row::all(&layout.chunks).map(move |(row, chunk)| (row, stored(chunk.offset, chunk.stored_len)))
-}
-
-fn prefix(ranges: &[BaseRange], contents: &[Vec<u8>]) -> Vec<u8> {
-    let part = |range: &BaseRange| &contents[range.object.at()][at(range.offset)..at(range.offset + range.len)];
-    ranges.iter().flat_map(part).copied().collect()
+/// Returns whether an object or a leaf is in the bundle.
+fn is_at_hand(bundle: &Bundle, object: Row<Object>) -> bool {
+    object.at() >= bundle.index.objects().len() || bundle.layout.is_stored(object)
 }
 
 /// Returns the content of each object of a bundle that carries all its objects.
 fn contents(bundle: &Bundle, file: &[u8]) -> Vec<Vec<u8>> {
-    let (mut decoder, plan) = (ChunkDecoder::default(), ReadPlan::all(bundle.into()));
-    let mut contents: Vec<Vec<u8>> = bundle.index.objects().iter().map(|object| vec![0; at(object.size)]).collect();
-    for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {
-        let decoded = decoder.decode(bundle, number, stored, &[]).expect("a base is sound");
-        for content in plan.contents(bundle.into(), number, decoded) {
-            let content = content.expect("a base is sound");
-            for (start, data) in content.extents() {
-                contents[content.portion.object.at()][at(start)..][..data.len()].copy_from_slice(data);
-            }
-        }
-    }
+    let stored = stored_contents(bundle, file, &[]).expect("a base is sound");
+    let sources = Sources { recipes: &bundle.layout.recipes, bundle: Some((bundle, &stored)), bases: &[] };
+    let content = |(number, object): (Row<Object>, &Object)| {
+        let mut content = Vec::new();
+        sources.read(PartOf::Object(number), 0..object.size, &mut content).expect("a base is sound");
+        content
+    };
+    let contents: Vec<Vec<u8>> = Row::all(bundle.index.objects()).map(content).collect();
     let is_sound = contents.iter().zip(bundle.index.objects()).all(|(content, object)| hash(content) == object.id);
     assert!(is_sound && wide(contents.len()) == bundle.head.root().maxima.objects, "a base is sound");
     contents

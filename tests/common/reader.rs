@@ -19,6 +19,7 @@ use sealift_verify::trust::{
 
 use crate::complete::complete;
 use crate::content::{of_bundle, of_request};
+use crate::made::check_all_made;
 use crate::vector::{Check, Trust, Vector};
 
 /// A pipe that returns portions of these sizes, over and over.
@@ -116,6 +117,7 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
     for portion in checker.without_data(bundle) {
         table.take(checker.check_bare(bundle, portion)?);
     }
+    check_all_made(bundle, bytes, &[])?.into_iter().for_each(|checked| table.take(checked));
     checker.finish(bundle, table).map(drop)
 }
 

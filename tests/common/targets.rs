@@ -5,8 +5,8 @@ use sealift_format::difference::{NewContent, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
-    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, Request, Root, Row, check_frame, data_len,
-    frame_window, maxima, verity,
+    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Request, Root, Row, check_frame,
+    data_len, frame_window, maxima, verity,
 };
 use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
@@ -320,8 +320,13 @@ pub fn bundle_deep(data: &[u8]) {
         layout_blake3: hash(&layout_frame),
     };
     let identity = Identity { name: "x".into(), version: 0, created: 0, expires: None, compatible: Vec::new() };
-    let root =
-        Root { identity, contents, maxima, annotations: Vec::new(), bases: None, images: Vec::new(), recipes: None };
+    let has_recipes = !layout.recipes.is_empty();
+    let recipes = has_recipes.then(|| RecipeSums::of(&layout.recipes, index.objects()).expect("no sum is that long"));
+    // Making them would take too long.
+    if recipes.as_ref().is_some_and(|sums| sums.made_bytes.max(sums.encoded_bytes()).max(sums.memory) > 1 << 22) {
+        return;
+    }
+    let root = Root { identity, contents, maxima, annotations: Vec::new(), bases: None, images: Vec::new(), recipes };
     let head = Head::new(root, Vec::<Envelope>::new(), 64).expect("it is short");
     let file = [&head.encode()[..], &layout_frame, &index_frame, chunks].concat();
     let input = |sizes: &[usize]| sealift::Input::pipe("pipe", Box::new(Portions::new(&file, sizes)));

@@ -49,10 +49,12 @@ class Cursor:
 def sections(data, kind, names):
     """The cursors of a section list by name (core 3.1); each must be at its end when the caller is done.
 
-    Ids count from 1. A name with an exclamation mark need not be there, but must be understood; one with a question mark is a mere hint.
+    Ids count from 1; a dash stands for one without a meaning. A name with an exclamation mark need not be there, but must be understood; one with
+    a question mark is a mere hint.
     """
-    marks = {name.rstrip("!?"): name.strip("abcdefghijklmnopqrstuvwxyz") for name in names.split()}
-    names, found, cursor, last = dict(enumerate(marks, 1)), {}, Cursor(data, kind), -1
+    names = {number: name for number, name in enumerate(names.split(), 1) if name != "-"}
+    marks = {name.rstrip("!?"): name.strip("abcdefghijklmnopqrstuvwxyz") for name in names.values()}
+    names, found, cursor, last = dict(zip(names, marks)), {}, Cursor(data, kind), -1
     while cursor.rest:
         number, flags, size = cursor.read("HHQ")
         name, payload = names.get(number), Cursor(cursor.take(size), kind)

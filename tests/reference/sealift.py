@@ -19,6 +19,7 @@ from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need,
 from hashes import blocks, chaining_value, merge, verity, verity_of_blocks
 from index import parse_index
 from ostree import parse_repository
+from recipes import check_limits, make, parse_recipes, parse_sums, sums_of
 from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
 
@@ -44,7 +45,7 @@ def base(fields):
 def parse_root(data):
     """The root's identity, contents and maxima, as one record (core 4)."""
     root, pairs = SimpleNamespace(), []
-    with sections(data, "header", "identity contents maxima annotations? bases! images?") as found:
+    with sections(data, "header", "identity contents maxima annotations? bases! images? - - recipes!") as found:
         for section, (codes, names) in ROOT_FIELDS.items():
             vars(root).update(zip(names.split(), vars(found)[section].read(codes)))
         root.name = found.identity.string("B")
@@ -58,6 +59,7 @@ def parse_root(data):
             root.bases = [base(bases) for _ in range(count)]
             need(count, "header", "a delta bundle without a base")
         root.images = parse_images(found.images, root.refs) if found.images else []
+        root.recipes = parse_sums(found.recipes) if found.recipes else None
         digests = {root.index_digest, *(digest for _, _, digest, _ in root.bases)}
         need(len(digests) == len(root.bases) + 1, "header", "a base stands twice, or is what is installed")
         root.base_index_len = max((size for *_, size in root.bases), default=0)
@@ -117,7 +119,7 @@ def spans(holes, start, end):
     if start < end:
         yield start, end
 
-# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 if there is none.
+# The bytes `start` to `end` of an object, whose data begins at `at` in a chunk; chunk -1 if there is none, and -2 if a recipe makes them.
 Part = namedtuple("Part", "chunk at start end")
 
 def parse_holes(table, sizes):
@@ -135,7 +137,7 @@ def parse_holes(table, sizes):
     return holes
 
 def parse_prefixes(table, layout, base_objects):
-    """By chunk the ranges of its prefix (delta 6)."""
+    """By chunk the ranges of its prefix (delta 6); `base_objects` counts the views too (recipes 3.5)."""
     chunks = [chunk for chunk, codec in enumerate(layout.codecs) if codec > 1]
     need(bool(chunks) == bool(table), "layout", "prefixes are left over or missing")
     layout.prefixes = {}
@@ -151,10 +153,13 @@ def parse_prefixes(table, layout, base_objects):
             need(len({number for number, _, _ in own}) == len(own), "layout", "a prefix has an object twice")
     layout.prefix_lens = {chunk: sum(size for _, _, size in own) for chunk, own in layout.prefixes.items()}
 
-def parse_layout(data, index, piece, base_objects=0):
+def parse_layout(data, index, piece, base_objects=None):
     """How the file stores the objects (core 7): columns by chunk, and each object's holes, data length and parts."""
-    layout, sizes = SimpleNamespace(parts={}, values={}), index.sizes
-    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes! repository?") as found:
+    layout, sizes, ids = SimpleNamespace(parts={}, values={}), index.sizes, index.ids
+    with sections(data, "layout", "chunks groups pieces holes landmark? prefixes! repository? recipes!") as found:
+        recipes = layout.recipes = parse_recipes(found.recipes, sizes, ids, base_objects) if found.recipes else None
+        made = recipes.made if recipes else {}
+        sizes, ids = ([*sizes, *recipes.sizes], [*ids, *recipes.ids]) if recipes else (sizes, ids)
         count = found.chunks.int("I")
         layout.codecs = found.chunks.take(count)
         layout.stored, layout.lens, counts = found.chunks.planes("III", count)
@@ -163,10 +168,14 @@ def parse_layout(data, index, piece, base_objects=0):
         need(set(layout.codecs) <= {0, 1, 2, 3}, "unsupported", "a chunk of another codec")
         [steps] = found.groups.planes("I", sum(counts))
         count = sum(-(-size // piece) for size in sizes if size > piece)
-        [named], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
+        [chunks_of], values = found.pieces.planes("I", count), [found.pieces.take(32) for _ in range(count)]
         layout.holes = parse_holes(found.holes, sizes)
         landmark = sum(found.landmark.read("II")) if found.landmark else 0
-        parse_prefixes(found.prefixes, layout, base_objects)
+        need(not made.keys() & layout.holes.keys(), "layout", "an object with holes has a recipe")
+        views = len(recipes.views) if recipes else 0
+        parse_prefixes(found.prefixes, layout, (base_objects or 0) + views)
+        named = {number - (base_objects or 0) for own in layout.prefixes.values() for number, _, _ in own}
+        need(not views or named | recipes.used >= set(range(views)), "layout", "a view is not used")
         need(index.ostree or not found.repository, "layout", "the files of a repository, and no commit of it")
         layout.repository = parse_repository(found.repository) if found.repository else []
     for codec, stored, length in zip(layout.codecs, layout.stored, layout.lens):
@@ -181,7 +190,7 @@ def parse_layout(data, index, piece, base_objects=0):
 
     # Whole objects in groups (core 7.2).
     members = list(accumulate(steps, lambda last, step: (last + 1 + step) % 2**32, initial=-1))[1:]
-    small = [number for number, size in enumerate(sizes) if size <= piece and layout.data[number]]
+    small = [number for number, size in enumerate(sizes) if size <= piece and layout.data[number] and number not in made]
     need(sorted(members) == small, "layout", "groups do not hold each small object that has data once")
     # The length of each chunk that is a piece, by its number + 1 as pieces name it; 0 names none.
     members, lone = iter(members), {0: 0}
@@ -193,24 +202,25 @@ def parse_layout(data, index, piece, base_objects=0):
         if count == 0:
             lone[chunk + 1] = at = length
         need(at == length, "layout", "a group of another length")
-    need({0, *named} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
+    need({0, *chunks_of} == lone.keys(), "layout", "a chunk that nothing names, or a piece in no chunk")
 
-    # Objects in pieces (core 7.3); an object that still has no parts has no data.
-    rows, files = zip(named, values), {number for *_, number in index.files}
+    # Objects in pieces (core 7.3); an object that still has no parts has no data, or a recipe.
+    rows, files = zip(chunks_of, values), {number for *_, number in index.files}
     for number, size in enumerate(sizes):
         if size > piece:
             layout.parts[number], own = [], []
             for start, (chunk, value) in zip(range(0, size, piece), rows):
                 end = min(start + piece, size)
-                need(lone[chunk] == data_len(number, start, end), "layout", "a piece of another length")
-                layout.parts[number].append(Part(chunk - 1, 0, start, end))
+                is_made = number in made
+                need(lone[chunk] == (0 if is_made else data_len(number, start, end)), "layout", "a piece of another length")
+                layout.parts[number].append(Part(-2 if is_made else chunk - 1, 0, start, end))
                 own.append(value)
             layout.values[number] = own
-            need(merge(own) == index.ids[number], "layout", "chaining values of another object")
+            need(merge(own) == ids[number], "layout", "chaining values of another object")
             chunks = [part.chunk for part in layout.parts[number] if part.chunk >= 0]
             good = number not in files or chunks == sorted(chunks)
             need(good, "layout", "chunks of an OSTree file's pieces descend")
-        layout.parts.setdefault(number, [Part(-1, 0, 0, size)])
+        layout.parts.setdefault(number, [Part(-2 if number in made else -1, 0, 0, size)])
     return layout
 
 def block_count(size):
@@ -242,28 +252,39 @@ class Bundle:
             need(vars(root)[field] <= limit, "limit", field)
         chunks = len(signed) + area_len + root.layout_stored + root.index_stored
         need(chunks + root.chunks_stored < 1 << 64, "limit", "the file's length")
+        if root.recipes:
+            check_limits(root.recipes)
         keys = check_signatures(signed, self.envelopes)
         if policy:
             judge(root, signed, keys, policy)
 
         # The order of core 11.2: the index is compared with its maxima before the layout is parsed.
         layout, plain = self.decode_part("layout"), self.decode_part("index")
-        self.contents = []
+        self.contents, self.plain = [], {}
         if root.bases:
             self.difference = own = parse_difference(plain, root.entries, root.index_len)
             self.agree(refs=len(own.refs))
             self.layout = parse_layout(layout, own, 1 << root.piece_log2, own.base_objects)
             self.agree_layout()
             self.agree(prefix_len=max(self.layout.prefix_lens.values(), default=0))
+            self.take_recipes(own)
         else:
             self.difference = None
             self.open_index(plain)
             self.layout = parse_layout(layout, self.index, 1 << root.piece_log2)
             self.agree_disk()
             self.agree_layout()
+            self.take_recipes(self.index)
         *self.starts, end = accumulate(self.layout.stored, initial=chunks)
         need(self.size >= end, "truncated", "the file ends within its chunks")
         need(self.size == end, "trailing", "bytes after the last chunk")
+
+    def take_recipes(self, own):
+        """Compare what the root says of recipes, and count the leaves among the objects (recipes 2 and 3.1)."""
+        recipes = self.layout.recipes
+        self.ids, self.to = [*own.ids, *(recipes.ids if recipes else ())], None
+        found = sums_of(recipes, [*own.sizes, *recipes.sizes]) if recipes else None
+        need(found == self.root.recipes, "header", "the root says something else of the recipes")
 
     def open_index(self, plain):
         """The index, compared with its digest and its maxima."""
@@ -313,13 +334,21 @@ class Bundle:
         root, own, layout = self.root, self.difference, self.layout
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
         need(given == [base[2:] for base in root.bases], "base", "these are not the bases")
-        self.contents = [b"".join(base.content(number)) for base in bases for number in sorted(base.layout.parts)]
+        self.contents = [b"".join(base.content(number)) for base in bases for number in range(len(base.index.ids))]
+        lens, recipes = [len(content) for content in self.contents], layout.recipes
+        leaves = recipes.first + recipes.count if recipes else 0
+        parts = (part for segments in (*recipes.views, *recipes.made.values()) for part in segments) if recipes else ()
+        for of, _, end in (own_range for part in parts for own_range in part.ranges if 0 <= part_of(own_range, leaves) < recipes.base_objects):
+            need(of - leaves < len(lens) and end <= lens[of - leaves], "layout", "a range passes the end of its object")
+        lens += [segments[-1].end for segments in recipes.views] if recipes else []
         for number, start, size in (part for ranges in layout.prefixes.values() for part in ranges):
-            good = number < len(self.contents) and start + size <= len(self.contents[number])
+            good = number < len(lens) and start + size <= lens[number]
             need(good, "layout", "a prefix passes the end of its object")
         self.open_index(apply_difference(own, [base.index for base in bases]))
         ids = {id_: number for number, id_ in enumerate(self.index.ids)}
         numbers = [ids[id_] for id_ in own.ids]
+        numbers += range(len(ids), len(ids) + (recipes.count if recipes else 0))
+        self.to, self.ids = numbers, [*self.index.ids, *self.ids[len(own.ids):]]
         layout.parts = {numbers[number]: parts for number, parts in layout.parts.items()}
         layout.holes = {numbers[number]: holes for number, holes in layout.holes.items()}
         layout.values = {numbers[number]: values for number, values in layout.values.items()}
@@ -359,23 +388,44 @@ class Bundle:
     def decode(self, chunk):
         stored, length, codec = self.stored(chunk), self.layout.lens[chunk], self.layout.codecs[chunk]
         ranges, window = self.layout.prefixes.get(chunk, ()), self.root.window_log
-        prefix = b"".join(self.contents[number][start:start + size] for number, start, size in ranges)
+        prefix = b"".join(self.of_base(number, start, start + size) for number, start, size in ranges)
         if codec == 3:
             return unsuffix(stored, length, window, prefix)
         return unzstd(stored, length, window, "chunk", prefix) if codec else stored
 
+    def of_base(self, number, start, end):
+        """The bytes of a base object or, beyond these, of a view (recipes 3.5)."""
+        if number < len(self.contents):
+            return self.contents[number][start:end]
+        recipes = self.layout.recipes
+        return make(recipes, recipes.views[number - len(self.contents)], start, end, self.of_range)
+
+    def of_range(self, of, start, end):
+        """The bytes of a range of a recipe or view, all of whose portions are compared with their ids (recipes 3.3 and 4.1)."""
+        leaves = self.layout.recipes.first + self.layout.recipes.count
+        if of >= leaves:
+            return self.of_base(of - leaves, start, end)
+        number, plain = self.to[of] if self.to else of, b""
+        for piece, part in enumerate(self.layout.parts[number]):
+            if start < part.end and part.start < end:
+                if (number, piece) not in self.plain:
+                    self.plain[number, piece] = self.check_part(number, piece, part)
+                plain += self.plain[number, piece][max(0, start - part.start):end - part.start]
+        return plain
+
     def held(self):
-        """By chunk the (object, piece, part) that it holds; -1 has the parts that are in no chunk."""
+        """By chunk the (object, piece, part) that it holds; -1 has the parts that are in no chunk, and -2 those that are made."""
         held = defaultdict(list)
         for number, parts in self.layout.parts.items():
             for piece, part in enumerate(parts):
                 held[part.chunk].append((number, piece, part))
         return held
 
-    def check_part(self, number, piece, part, ids):
+    def check_part(self, number, piece, part):
         values, plain = self.layout.values.get(number), bytes(self.part(number, part))
         found = chaining_value(plain, part.start) if values else blake3(plain).digest()
-        need(found == (values[piece] if values else ids[number]), "object", f"object {number} is not what its id says")
+        need(found == (values[piece] if values else self.ids[number]), "object", f"object {number} is not what its id says")
+        return plain
 
     def check_shapes(self):
         """Check the content of a delta bundle without its bases, chunk after chunk (delta 9.1)."""
@@ -387,13 +437,17 @@ class Bundle:
                 check_prefixed(self.stored(chunk), length, window, "chunk")
             else:
                 for part in held[chunk]:
-                    self.check_part(*part, self.difference.ids)
+                    self.check_part(*part)
         for part in held[-1]:
-            self.check_part(*part, self.difference.ids)
+            self.check_part(*part)
 
     def part(self, number, part):
         """A part's bytes, with the holes as zeros."""
         chunk, at, start, end = part
+        if chunk == -2:
+            recipes = self.layout.recipes
+            own = next(own for own in recipes.made if (self.to[own] if self.to else own) == number)
+            return make(recipes, recipes.made[own], start, end, self.of_range)
         data, plain = self.decode(chunk) if chunk >= 0 else b"", bytearray(end - start)
         for a, b in spans(self.layout.holes.get(number, ()), start, end):
             plain[a - start:b - start] = data[at:at + b - a]
@@ -423,10 +477,10 @@ class Bundle:
                     file.update(plain)
                 sha256.update(plain)
                 level += blocks(plain)
-            need(id_.digest() == self.index.ids[number], "object", f"object {number} is not what its id says")
+            need(id_.digest() == self.ids[number], "object", f"object {number} is not what its id says")
             good = all(file.digest() == checksum for checksum, file in whole)
             need(good, "object", "an OSTree file is not what its checksum says")
-            verities[number] = verity_of_blocks(self.index.sizes[number], level)
+            verities[number] = verity_of_blocks(sum(part.end - part.start for part in self.layout.parts[number]) if number in self.layout.parts else self.index.sizes[number], level)
             sha256s[number] = sha256.hexdigest()
 
         for chunk in [*range(len(self.starts)), -1]:
@@ -436,12 +490,15 @@ class Bundle:
             except Reject:
                 # A piece of an earlier chunk comes first. Otherwise pieces are hashed with their object, which is much faster here.
                 for part in (part for before in range(chunk) for part in held[before]):
-                    self.check_part(*part, self.index.ids)
+                    self.check_part(*part)
                 raise
             for number, _, _ in held[chunk]:
                 if number not in self.layout.values:
                     check_object(number, self.content(number))
-        for number in self.layout.values:
+        # Of the leaves that are made, only what the others use is checked (recipes 4.1).
+        is_made = {number: parts[0].chunk == -2 for number, parts in self.layout.parts.items()}
+        later = [number for number, made in is_made.items() if made and number < len(self.index.ids)]
+        for number in [number for number in self.layout.values if not is_made[number]] + later:
             check_object(number, self.content(number))
         # The objects that a delta bundle does not carry (delta 9.2).
         numbers = {id_: number for number, id_ in enumerate(self.index.ids)}
@@ -449,7 +506,7 @@ class Bundle:
             number = numbers.get(blake3(plain).digest())
             if number is not None:
                 check_object(number, [plain])
-        table = b"".join(verities[number] for number in range(len(verities)))
+        table = b"".join(verities[number] for number in range(len(self.index.ids)))
         need(verity(table) == self.index.verity, "index", "verity(T) does not agree")
         return sha256s
 

@@ -11,6 +11,7 @@ use crate::bytes::Section;
 use crate::delta::{Base, Bases, Difference};
 use crate::ostree::OsTree;
 use crate::reader::open_whole;
+use crate::recipes::{PartRange, Recipes, Segment, Sums};
 
 use super::parts::payload;
 
@@ -281,7 +282,85 @@ pub(super) fn layout(sections: &[Section]) -> Option<Layout> {
         Some(bytes) => Some(repository(bytes)?),
         None => None,
     };
-    Some(Layout { chunks, members, pieces, holes, landmark, prefixes, repository })
+    let recipes = match payload(sections, 8) {
+        Some(bytes) => Some(recipes(bytes)?),
+        None => None,
+    };
+    Some(Layout { chunks, members, pieces, holes, landmark, prefixes, repository, recipes })
+}
+
+/// Section 8 of the layout.
+fn recipes(bytes: &[u8]) -> Option<Recipes> {
+    let mut table = Fields(bytes);
+    let count = table.count()?;
+    let leaves = table.u64s(count)?.into_iter().zip(table.hashes(count)?).collect();
+    let (views, made) = (table.count()?, table.count()?);
+    let objects = table.u32s(made)?;
+    let counts = table.u32s(views + made)?;
+    let sum = usize::try_from(counts.iter().map(|count| u64::from(*count)).sum::<u64>()).ok()?;
+    let kinds = table.take(sum)?;
+    let of = |wanted: u8| kinds.iter().filter(|kind| **kind == wanted).count();
+    let mut zeros = table.u64s(of(1))?.into_iter();
+    let (coders, lens, inputs) = (table.u16s(of(2))?, table.u32s(of(2))?, table.u32s(of(2))?);
+    let mut inputs_left = inputs.clone().into_iter();
+    let mut encoded = coders.into_iter().zip(lens);
+    let mut decoded = table.take(of(3))?.to_vec().into_iter().zip(table.u32s(of(3))?);
+    let total = inputs.iter().map(|count| u64::from(*count)).sum::<u64>();
+    let total = usize::try_from(total).ok()?.checked_add(of(0) + of(3))?;
+    let (parts, skips, range_lens) = (table.u32s(total)?, table.u64s(total)?, table.u64s(total)?);
+    let mut rows = (0..total).map(|row| (parts[row], skips[row], range_lens[row]));
+    let mut kinds = kinds.iter();
+    let mut lists = Vec::new();
+    for count in counts {
+        let mut ends: HashMap<u32, u64> = HashMap::new();
+        let mut range = || {
+            let (of, skip, len) = rows.next()?;
+            let end = ends.entry(of).or_default();
+            let offset = end.wrapping_add(skip);
+            *end = offset.wrapping_add(len);
+            Some(PartRange { of, offset, len })
+        };
+        let mut segments = Vec::new();
+        for kind in kinds.by_ref().take(usize::try_from(count).ok()?) {
+            segments.push(match kind {
+                0 => Segment::Copied(range()?),
+                1 => Segment::Zeros(zeros.next()?),
+                2 => {
+                    let (coder, len) = encoded.next()?;
+                    let ranges = (0..inputs_left.next()?).map(|_| range()).collect::<Option<_>>()?;
+                    Segment::Encoded { coder, len, ranges }
+                }
+                3 => {
+                    let (codec, len) = decoded.next()?;
+                    Segment::Decoded { codec, len, range: range()? }
+                }
+                other => Segment::Unknown(*other),
+            });
+        }
+        lists.push(segments);
+    }
+    let of_made = lists.split_off(views);
+    let count = table.u16()?;
+    let coders = (0..count).map(|_| Some((table.u8()?, table.string()?))).collect::<Option<_>>()?;
+    table.end(Recipes { leaves, views: lists, made: objects.into_iter().zip(of_made).collect(), coders })
+}
+
+/// Section 9 of the root.
+pub(super) fn sums(bytes: &[u8]) -> Option<Sums> {
+    let mut fields = Fields(bytes);
+    let mut sums = Sums {
+        leaves: fields.u64()?,
+        leaf_bytes: fields.u64()?,
+        made: fields.u64()?,
+        made_bytes: fields.u64()?,
+        decoded_bytes: fields.u64()?,
+        memory: fields.u64()?,
+        encoders: Vec::new(),
+    };
+    for _ in 0..fields.u16()? {
+        sums.encoders.push((fields.u8()?, fields.u64()?));
+    }
+    fields.end(sums)
 }
 
 fn repository(bytes: &[u8]) -> Option<Vec<(u8, Vec<u8>)>> {

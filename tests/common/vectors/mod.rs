@@ -11,6 +11,8 @@ mod index;
 mod kernel_signature;
 mod layout;
 mod ostree;
+mod recipes;
+mod recipes_delta;
 mod request;
 mod signed;
 
@@ -32,6 +34,8 @@ pub fn all() -> Vec<Vector> {
         ("core delta", difference::vectors()),
         ("core delta ostree", difference_ostree::vectors()),
         ("core images", images::vectors()),
+        ("core recipes", recipes::vectors()),
+        ("core delta recipes", recipes_delta::vectors()),
         ("core delta requests", request::vectors()),
         ("core trust", signed::vectors()),
         ("core kernel-signatures trust", kernel_signature::vectors()),

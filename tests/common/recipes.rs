@@ -1,0 +1,266 @@
+//! Recipes in parts (recipes 2 and 3), which [`crate::bundle`] puts into a bundle: nothing is refused.
+
+use std::collections::BTreeMap;
+
+use sealift_format::{Coder, Zlib};
+use sealift_store::recipe::encode;
+
+use crate::bundle::{Bundle, Packing, lay_out_without};
+use crate::bytes::{byte, hash, narrow, planes16, planes32, planes64, short, wide};
+
+/// Section 8 of the layout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipes {
+    /// Sizes and ids.
+    pub leaves: Vec<(u64, [u8; 32])>,
+    /// The segments of each view.
+    pub views: Vec<Vec<Segment>>,
+    /// Objects, and the segments of each.
+    pub made: Vec<(u32, Vec<Segment>)>,
+    /// Encoders with their parameters.
+    pub coders: Vec<(u8, Vec<u8>)>,
+}
+
+/// A segment of a recipe or view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Kind 0.
+    Copied(PartRange),
+    /// Kind 1, with its length.
+    Zeros(u64),
+    /// Kind 2.
+    Encoded {
+        /// The row of the coder.
+        coder: u16,
+        /// The length of the output.
+        len: u32,
+        /// The input.
+        ranges: Vec<PartRange>,
+    },
+    /// Kind 3.
+    Decoded {
+        /// What decodes it.
+        codec: u8,
+        /// The length of the output.
+        len: u32,
+        /// The input.
+        range: PartRange,
+    },
+    /// Another kind.
+    Unknown(u8),
+}
+
+/// A range of an object or view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartRange {
+    /// The number of the object or view.
+    pub of: u32,
+    /// The first byte.
+    pub offset: u64,
+    /// The number of bytes.
+    pub len: u64,
+}
+
+/// Section 9 of the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs, reason = "recipes 2 describes them")]
+pub struct Sums {
+    pub leaves: u64,
+    pub leaf_bytes: u64,
+    pub made: u64,
+    pub made_bytes: u64,
+    pub decoded_bytes: u64,
+    pub memory: u64,
+    pub encoders: Vec<(u8, u64)>,
+}
+
+/// Returns a segment of kind 0.
+pub fn copied(of: u32, offset: u64, len: u64) -> Segment {
+    Segment::Copied(PartRange { of, offset, len })
+}
+
+/// Returns the row of a coder for these parameters.
+pub fn zlib(zlib: Zlib) -> (u8, Vec<u8>) {
+    let bits = zlib.window_bits | if zlib.is_raw { 128 } else { 0 };
+    (1, vec![zlib.level, bits, zlib.mem_level, zlib.strategy])
+}
+
+/// Returns what zlib makes of these bytes.
+///
+/// # Panics
+/// Panics if zlib does not know the parameters.
+pub fn deflated(zlib: Zlib, plain: &[u8]) -> Vec<u8> {
+    let room = 2 * plain.len() + 100;
+    encode(&Coder::Zlib(zlib), plain, room).expect("zlib is there").expect("there is room")
+}
+
+impl Segment {
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Copied(_) => 0,
+            Self::Zeros(_) => 1,
+            Self::Encoded { .. } => 2,
+            Self::Decoded { .. } => 3,
+            Self::Unknown(kind) => *kind,
+        }
+    }
+
+    /// Returns its ranges.
+    pub fn ranges(&self) -> &[PartRange] {
+        match self {
+            Self::Copied(range) | Self::Decoded { range, .. } => std::slice::from_ref(range),
+            Self::Encoded { ranges, .. } => ranges,
+            Self::Zeros(_) | Self::Unknown(_) => &[],
+        }
+    }
+
+    /// Returns its ranges, to be changed.
+    pub fn ranges_mut(&mut self) -> &mut [PartRange] {
+        match self {
+            Self::Copied(range) | Self::Decoded { range, .. } => std::slice::from_mut(range),
+            Self::Encoded { ranges, .. } => ranges,
+            Self::Zeros(_) | Self::Unknown(_) => &mut [],
+        }
+    }
+}
+
+impl Recipes {
+    fn lists(&self) -> impl Iterator<Item = &Vec<Segment>> + Clone {
+        self.views.iter().chain(self.made.iter().map(|(_, segments)| segments))
+    }
+
+    /// Returns the section's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = narrow(self.leaves.len()).to_le_bytes().to_vec();
+        out.extend(planes64(self.leaves.iter().map(|leaf| leaf.0)));
+        out.extend(self.leaves.iter().flat_map(|leaf| leaf.1));
+        out.extend(narrow(self.views.len()).to_le_bytes());
+        out.extend(narrow(self.made.len()).to_le_bytes());
+        out.extend(planes32(self.made.iter().map(|made| made.0)));
+        out.extend(planes32(self.lists().map(|segments| narrow(segments.len()))));
+        let segments: Vec<&Segment> = self.lists().flatten().collect();
+        out.extend(segments.iter().map(|segment| segment.kind()));
+        let (mut zeros, mut encoded, mut codecs, mut decoded) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for segment in segments {
+            match segment {
+                Segment::Zeros(len) => zeros.push(*len),
+                Segment::Encoded { coder, len, ranges } => encoded.push((*coder, *len, narrow(ranges.len()))),
+                Segment::Decoded { codec, len, .. } => {
+                    codecs.push(*codec);
+                    decoded.push(*len);
+                }
+                Segment::Copied(_) | Segment::Unknown(_) => {}
+            }
+        }
+        out.extend(planes64(zeros.into_iter()));
+        out.extend(planes16(encoded.iter().map(|row| row.0)));
+        out.extend(planes32(encoded.iter().map(|row| row.1)));
+        out.extend(planes32(encoded.iter().map(|row| row.2)));
+        out.extend(codecs);
+        out.extend(planes32(decoded.into_iter()));
+        let mut ranges: Vec<(u32, u64, u64)> = Vec::new();
+        for segments in self.lists() {
+            let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
+            for range in segments.iter().flat_map(Segment::ranges) {
+                let end = ends.insert(range.of, range.offset.wrapping_add(range.len)).unwrap_or(0);
+                ranges.push((range.of, range.offset.wrapping_sub(end), range.len));
+            }
+        }
+        out.extend(planes32(ranges.iter().map(|range| range.0)));
+        out.extend(planes64(ranges.iter().map(|range| range.1)));
+        out.extend(planes64(ranges.iter().map(|range| range.2)));
+        out.extend(short(self.coders.len()).to_le_bytes());
+        for (encoder, parameters) in &self.coders {
+            out.extend([*encoder, byte(parameters.len())]);
+            out.extend(parameters);
+        }
+        out
+    }
+
+    /// Returns what the root says of them, as far as possible with columns that may be wrong. `own` are the objects before the leaves.
+    pub fn sums(&self, own: &[(u64, [u8; 32])]) -> Sums {
+        let size = |object: &u32| {
+            let row = usize::try_from(*object).ok().and_then(|at| own.iter().chain(&self.leaves).nth(at));
+            row.map_or(0, |row| row.0)
+        };
+        let sum = |values: &mut dyn Iterator<Item = u64>| values.fold(0, u64::wrapping_add);
+        let mut sums = Sums {
+            leaves: wide(self.leaves.len()),
+            leaf_bytes: sum(&mut self.leaves.iter().map(|leaf| leaf.0)),
+            made: wide(self.made.len()),
+            made_bytes: sum(&mut self.made.iter().map(|(object, _)| size(object))),
+            ..Sums::default()
+        };
+        let mut encoders: BTreeMap<u8, u64> = BTreeMap::new();
+        for segment in self.lists().flatten() {
+            let input = segment.ranges().iter().fold(0, |sum: u64, range| sum.wrapping_add(range.len));
+            let (len, own) = match segment {
+                Segment::Decoded { len, .. } => {
+                    sums.decoded_bytes += u64::from(*len);
+                    (*len, 0)
+                }
+                Segment::Encoded { coder, len, .. } => match self.coders.get(usize::from(*coder)) {
+                    Some((encoder, parameters)) => {
+                        *encoders.entry(*encoder).or_default() += input;
+                        (*len, memory(*encoder, parameters))
+                    }
+                    None => continue,
+                },
+                _ => continue,
+            };
+            sums.memory = sums.memory.max(input.wrapping_add(u64::from(len)).wrapping_add(own));
+        }
+        sums.encoders = encoders.into_iter().collect();
+        sums
+    }
+}
+
+/// Returns the bytes that an encoder takes (recipes 5).
+fn memory(encoder: u8, parameters: &[u8]) -> u64 {
+    match (encoder, parameters) {
+        (1, [_, bits, mem_level, _]) => {
+            1_u64.wrapping_shl(u32::from(bits & 127) + 2) + 1_u64.wrapping_shl(u32::from(*mem_level) + 9)
+        }
+        _ => 0,
+    }
+}
+
+impl Sums {
+    /// Returns the section's bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let Self { leaves, leaf_bytes, made, made_bytes, decoded_bytes, memory, .. } = *self;
+        let numbers = [leaves, leaf_bytes, made, made_bytes, decoded_bytes, memory];
+        let mut out: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        out.extend(short(self.encoders.len()).to_le_bytes());
+        for (encoder, bytes) in &self.encoders {
+            out.push(*encoder);
+            out.extend(bytes.to_le_bytes());
+        }
+        out
+    }
+}
+
+impl Bundle {
+    /// Stores these leaves, and has recipes in place of the data of the objects that have one. Call it before chunks get a prefix.
+    pub fn with_recipes(mut self, leaves: &[Vec<u8>], mut recipes: Recipes, packing: Packing) -> Self {
+        let at = |number: &u32| usize::try_from(*number).expect("32 bits");
+        let mut contents = match &self.delta {
+            Some(delta) => delta.carried.iter().map(|number| self.contents[at(number)].clone()).collect(),
+            None => self.contents.clone(),
+        };
+        contents.extend_from_slice(leaves);
+        let made: Vec<u32> = recipes.made.iter().map(|made| made.0).collect();
+        (self.layout, self.stored) = lay_out_without(&contents, &made, packing, self.index.ostree.is_some());
+        recipes.leaves = leaves.iter().map(|leaf| (wide(leaf.len()), hash(leaf))).collect();
+        self.layout.recipes = Some(recipes);
+        self
+    }
+
+    /// Returns the recipes.
+    ///
+    /// # Panics
+    /// Panics if it has none.
+    pub fn recipes(&mut self) -> &mut Recipes {
+        self.layout.recipes.as_mut().expect("it has recipes")
+    }
+}

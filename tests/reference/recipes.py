@@ -1,0 +1,167 @@
+"""Objects that are made of others (recipes.md): what root and layout say of them, and their bytes."""
+import zlib
+from collections import defaultdict, namedtuple
+from itertools import islice
+from types import SimpleNamespace
+
+from encoding import need
+
+CODED_MAX, DEPTH_MAX = 1 << 27, 4
+LIMITS = {"leaves": 1 << 24, "leaf_bytes": 1 << 42, "made_bytes": 1 << 42, "decoded_bytes": 1 << 42, "encoded_bytes": 1 << 42, "memory": 1 << 30}
+SUMS = "leaves leaf_bytes made made_bytes decoded_bytes memory"
+# What zlib's parameters may be: level, window (beside the bit of raw deflate), memLevel and strategy.
+ZLIB = [range(1, 10), range(9, 16), range(1, 10), range(5)]
+
+Range = namedtuple("Range", "of start end")
+# A part of an object or view: its kind, where it ends there, its length, its ranges, and the coder's row or the codec.
+Segment = namedtuple("Segment", "kind end size ranges how")
+
+def parse_sums(table):
+    """What the root says (recipes 2)."""
+    sums = SimpleNamespace(zip(SUMS.split(), table.read("6Q")), encoders=[])
+    for _ in range(table.int("H")):
+        encoder, size = table.read("BQ")
+        need(encoder == 1, "unsupported", f"encoder {encoder}")
+        need(not sums.encoders or sums.encoders[-1][0] < encoder, "header", "encoders do not ascend")
+        sums.encoders.append((encoder, size))
+    sums.encoded_bytes = sum(size for _, size in sums.encoders)
+    return sums
+
+def check_limits(sums):
+    for field, limit in LIMITS.items():
+        need(vars(sums)[field] <= limit, "limit", f"{field} of the recipes")
+
+def parse_coder(table):
+    """The parameters of zlib (recipes 3.6 and 5)."""
+    encoder, params = table.int("B"), table.string("B")
+    need(encoder == 1, "unsupported", f"encoder {encoder}")
+    known = len(params) == 4 and all(value in of for value, of in zip((params[0], params[1] & 127, *params[2:]), ZLIB))
+    need(known, "unsupported", "parameters of zlib that there are not")
+    return tuple(params)
+
+def coder_memory(coder):
+    return (1 << (coder[1] & 127) + 2) + (1 << coder[2] + 9)
+
+def parse_recipes(table, sizes, ids, base_objects):
+    """Section 8 of the layout (recipes 3). `base_objects` is none in a full bundle."""
+    own = SimpleNamespace(count=table.int("I"), first=len(sizes), base_objects=base_objects or 0)
+    [own.sizes], own.ids = table.planes("Q", own.count), [table.take(32) for _ in range(own.count)]
+    need(all(own.sizes), "layout", "a leaf of no bytes")
+    need(len(set(own.ids) - set(ids)) == own.count, "layout", "a leaf is there twice, or in the index")
+    views, count = table.read("II")
+    need(views + count, "layout", "neither a recipe nor a view")
+    need(not views or base_objects is not None, "layout", "a view without bases")
+    [objects], [counts] = table.planes("I", count), table.planes("I", views + count)
+    need(all(counts), "layout", "a recipe or view of no segments")
+    sizes = [*sizes, *own.sizes]
+    need(all(number < len(sizes) for number in objects), "layout", "a recipe of an object that there is not")
+    need(len(set(objects)) == len(objects), "layout", "an object has two recipes")
+    kinds = table.take(sum(counts))
+    need(all(kind < 4 for kind in kinds), "layout", "a segment of another kind")
+    columns = parse_columns(table, kinds)
+    own.coders = [parse_coder(table) for _ in range(table.int("H"))]
+    need(len(set(own.coders)) == len(own.coders), "layout", "a coder is there twice")
+
+    own.views, own.made, own.depths, used, kinds = [], {}, {}, set(), iter(kinds)
+    before = len(sizes) + own.base_objects
+    for number, count in enumerate(counts):
+        is_view, depth, ends, segments, end = number < views, 1, defaultdict(int), [], 0
+        for kind in islice(kinds, count):
+            need(kind != (2 if is_view else 3), "layout", "a view that encodes, or a recipe that decodes")
+            size, how, inputs = next(columns.of[kind])
+            ranges = []
+            for of, skip, length in islice(columns.ranges, inputs):
+                start = (ends[of] + skip) % 2**64
+                ends[of] = (start + length) % 2**64
+                need(length, "layout", "a range of no bytes")
+                need(of < before + len(own.views) or not is_view, "layout", "a view names a later one")
+                need(of < before + views, "layout", "a range of nothing")
+                need(not is_view or of >= len(sizes), "layout", "a view names an object that no base has")
+                room = sizes[of] if of < len(sizes) else own.views[of - before][-1].end if of >= before else (1 << 64) - 1
+                need(start + length <= room, "layout", "a range passes the end of what it is of")
+                need(of not in objects or of in own.made, "layout", "a recipe names an object with a later one")
+                depth = max(depth, 1 + own.depths.get(of if of < len(sizes) or is_view else None, 0))
+                ranges.append(Range(of, start, start + length))
+                used.add(of)
+            given = sum(part.end - part.start for part in ranges)
+            size = given if kind == 0 else size
+            need(size, "layout", "a segment of no bytes")
+            need(kind < 2 or max(given, size) <= CODED_MAX, "layout", "what is encoded or decoded is too long")
+            need(kind != 2 or inputs and how < len(own.coders), "layout", "a segment that encodes nothing, or with no coder")
+            end += size
+            segments.append(Segment(kind, end, size, ranges, how))
+        need(depth <= DEPTH_MAX, "layout", "recipes or views are made of each other too often")
+        need(end < 1 << 64, "layout", "a view that is too long")
+        if is_view:
+            own.depths[before + number] = depth
+            own.views.append(segments)
+            continue
+        object_ = objects[number - views]
+        need(end == sizes[object_], "layout", "a recipe of another length than its object")
+        own.depths[object_], own.made[object_] = depth, segments
+    need(used >= set(range(own.first, len(sizes))), "layout", "a leaf is not used")
+    rows = {part.how for segments in own.made.values() for part in segments if part.kind == 2}
+    need(len(rows) == len(own.coders), "layout", "a coder is not used")
+    own.used = {of - before for of in used if of >= before}
+    return own
+
+def parse_columns(table, kinds):
+    """By kind, the size of each segment, its coder or codec, and the number of its ranges; and all ranges."""
+    [zeros] = table.planes("Q", kinds.count(1))
+    encoded = list(zip(*table.planes("HII", kinds.count(2))))
+    codecs = table.take(kinds.count(3))
+    [lens] = table.planes("I", len(codecs))
+    need(all(codec in (1, 2) for codec in codecs), "unsupported", "another codec of recipes")
+    count = kinds.count(0) + sum(inputs for _, _, inputs in encoded) + len(codecs)
+    of = (((0, None, 1) for _ in range(kinds.count(0))), ((size, None, 0) for size in zeros),
+          ((size, coder, inputs) for coder, size, inputs in encoded), ((size, codec, 1) for codec, size in zip(codecs, lens)))
+    return SimpleNamespace(of=list(map(iter, of)), ranges=zip(*table.planes("IQQ", count)))
+
+def sums_of(own, sizes):
+    """What the root must say; `sizes` are those of all objects, leaves included."""
+    coded = [part for segments in (*own.views, *own.made.values()) for part in segments if part.kind > 1]
+    given, memory, encoders, decoded = defaultdict(int), 0, [], 0
+    for part in coded:
+        size = sum(end - start for _, start, end in part.ranges)
+        memory = max(memory, size + part.size + (coder_memory(own.coders[part.how]) if part.kind == 2 else 0))
+        given[part.kind] += size
+        decoded += part.size if part.kind == 3 else 0
+    if given[2]:
+        encoders = [(1, given[2])]
+    return SimpleNamespace(leaves=own.count, leaf_bytes=sum(own.sizes), made=len(own.made),
+                           made_bytes=sum(sizes[number] for number in own.made), decoded_bytes=decoded, memory=memory,
+                           encoders=encoders, encoded_bytes=given[2])
+
+def encode(coder, data):
+    level, bits, memory, strategy = coder
+    stream = zlib.compressobj(level, zlib.DEFLATED, bits if bits < 128 else -(bits - 128), memory, strategy)
+    return stream.compress(data) + stream.flush()
+
+def decode(codec, data, size):
+    stream = zlib.decompressobj(15 if codec == 1 else -15)
+    try:
+        plain = stream.decompress(data, size + 1)
+    except zlib.error as error:
+        need(False, "object", f"zlib: {error}")
+    need(stream.eof and not stream.unused_data, "object", "a stream that does not end with its range")
+    return plain
+
+def make(own, segments, start, end, read):
+    """The bytes `start` to `end` of what segments make; `read` gives those of a range."""
+    plain = bytearray()
+    for part in segments:
+        first = part.end - part.size
+        a, b = max(start, first) - first, min(end, part.end) - first
+        if a >= b:
+            continue
+        if part.kind == 0:
+            [(of, offset, _)] = part.ranges
+            plain += read(of, offset + a, offset + b)
+        elif part.kind == 1:
+            plain += bytes(b - a)
+        else:
+            data = b"".join(read(*own_range) for own_range in part.ranges)
+            coded = encode(own.coders[part.how], data) if part.kind == 2 else decode(part.how, data, part.size)
+            need(len(coded) == part.size, "object", "an encoder or decoder gives another length than is stated")
+            plain += coded[a:b]
+    return bytes(plain)
