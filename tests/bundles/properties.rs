@@ -307,7 +307,6 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         zone,
         signature_room: 64,
         jobs,
-        recipes: true,
         delta_memory: PackOptions::DELTA_MEMORY,
         recipes: true,
         limits: Limits::default(),

@@ -18,7 +18,7 @@ Segment = namedtuple("Segment", "kind end size ranges how")
 
 def parse_sums(table):
     """What the root says (recipes 2)."""
-    sums = SimpleNamespace(zip(SUMS.split(), table.read("6Q")), encoders=[])
+    sums = SimpleNamespace(encoders=[], **dict(zip(SUMS.split(), table.read("6Q"))))
     for _ in range(table.int("H")):
         encoder, size = table.read("BQ")
         need(encoder == 1, "unsupported", f"encoder {encoder}")
@@ -165,3 +165,9 @@ def make(own, segments, start, end, read):
             need(len(coded) == part.size, "object", "an encoder or decoder gives another length than is stated")
             plain += coded[a:b]
     return bytes(plain)
+
+def of_bases(own):
+    """The number of each base object that has a range, and the end of that range."""
+    first = own.first + own.count
+    for part in (part for segments in (*own.views, *own.made.values()) for part in segments):
+        yield from ((of - first, end) for of, _, end in part.ranges if first <= of < first + own.base_objects)

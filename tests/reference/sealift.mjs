@@ -114,7 +114,7 @@ function sections(bytes, kind, names, beyond, parse) {
 /** The root: identity, contents, maxima and the rest (4). Fields have the names of the specification. */
 function parseRoot(bytes) {
   const names = ["identity", "contents", "maxima", "annotations?"];
-  return sections(bytes, "header", names, { 5: "a delta bundle" }, ({ identity, contents, maxima, annotations }) => {
+  return sections(bytes, "header", names, { 5: "a delta bundle", 9: "recipes" }, ({ identity, contents, maxima, annotations }) => {
     const root = { version: identity.u64(), created: identity.i64(), expires: identity.i64() };
     root.name = latin1(identity.take(identity.u8()));
     root.compatible = identity.each(identity.u16(), () => latin1(identity.take(identity.u8())));
@@ -346,7 +346,7 @@ function parseHoles(table, sizes) {
 
 /** How the file stores the objects (7): its chunks, and by object its parts, each with the chunk that holds its data. */
 function parseLayout(bytes, sizes, ids, piece) {
-  return sections(bytes, "layout", ["chunks", "groups", "pieces", "holes", "landmark?", , "repository?"], { 6: "prefixes" }, (found) => {
+  return sections(bytes, "layout", ["chunks", "groups", "pieces", "holes", "landmark?", , "repository?"], { 6: "prefixes", 8: "recipes" }, (found) => {
     const { chunks, groups, pieces } = found;
     const count = chunks.u32();
     const [codecs, stored, lens, objects] = [chunks.take(count), ...[0, 1, 2].map(() => chunks.planes(4, count))];

@@ -19,7 +19,7 @@ from encoding import Cursor, Reject, ascends, check_frame, check_prefixed, need,
 from hashes import blocks, chaining_value, merge, verity, verity_of_blocks
 from index import parse_index
 from ostree import parse_repository
-from recipes import check_limits, make, parse_recipes, parse_sums, sums_of
+from recipes import check_limits, make, of_bases, parse_recipes, parse_sums, sums_of
 from suffix import parse_suffix, unsuffix
 from trust import POLICY, check_signatures, judge
 
@@ -335,15 +335,13 @@ class Bundle:
         given = [(base.root.index_digest, base.root.index_len) for base in bases]
         need(given == [base[2:] for base in root.bases], "base", "these are not the bases")
         self.contents = [b"".join(base.content(number)) for base in bases for number in range(len(base.index.ids))]
-        lens, recipes = [len(content) for content in self.contents], layout.recipes
-        leaves = recipes.first + recipes.count if recipes else 0
-        parts = (part for segments in (*recipes.views, *recipes.made.values()) for part in segments) if recipes else ()
-        for of, _, end in (own_range for part in parts for own_range in part.ranges if 0 <= part_of(own_range, leaves) < recipes.base_objects):
-            need(of - leaves < len(lens) and end <= lens[of - leaves], "layout", "a range passes the end of its object")
-        lens += [segments[-1].end for segments in recipes.views] if recipes else []
+        recipes, lens = layout.recipes, dict(enumerate(map(len, self.contents)))
+        for number, end in of_bases(recipes) if recipes else ():
+            need(end <= lens.get(number, 0), "layout", "a range passes the end of its object")
+        if recipes:
+            lens |= {own.base_objects + view: segments[-1].end for view, segments in enumerate(recipes.views)}
         for number, start, size in (part for ranges in layout.prefixes.values() for part in ranges):
-            good = number < len(lens) and start + size <= lens[number]
-            need(good, "layout", "a prefix passes the end of its object")
+            need(start + size <= lens.get(number, 0), "layout", "a prefix passes the end of its object")
         self.open_index(apply_difference(own, [base.index for base in bases]))
         ids = {id_: number for number, id_ in enumerate(self.index.ids)}
         numbers = [ids[id_] for id_ in own.ids]
@@ -480,7 +478,8 @@ class Bundle:
             need(id_.digest() == self.ids[number], "object", f"object {number} is not what its id says")
             good = all(file.digest() == checksum for checksum, file in whole)
             need(good, "object", "an OSTree file is not what its checksum says")
-            verities[number] = verity_of_blocks(sum(part.end - part.start for part in self.layout.parts[number]) if number in self.layout.parts else self.index.sizes[number], level)
+            if number < len(self.index.ids):  # there is no digest of a leaf
+                verities[number] = verity_of_blocks(self.index.sizes[number], level)
             sha256s[number] = sha256.hexdigest()
 
         for chunk in [*range(len(self.starts)), -1]:
