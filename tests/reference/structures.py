@@ -6,6 +6,7 @@ from pathlib import Path
 
 from content import base, escape
 from encoding import Cursor, Reject, check_prefixed, need, unzstd
+from recipes import SUMS
 from sealift import ROOT_FIELDS, Bundle
 from vectors import split
 
@@ -148,7 +149,8 @@ def whole(type_, data, around=None):
 
 def pieces(inner):
     piece, part = 1 << inner["root"].maxima.piece_log2, inner["difference" if inner["root"].bases else "index"]
-    return sum(-(-size // piece) for size in part.objects.size if size > piece)
+    leaves = inner.around.recipes.size if inner.around.recipes else []
+    return sum(-(-size // piece) for size in part.objects.size + leaves if size > piece)
 
 def edits(types, inner, ops=(3, 4, 12, 13, 14, 15)):
     given, rows = iter(inner["changes"].type), iter(inner.evaluate("types(changes.attributes)"))
@@ -178,10 +180,24 @@ def compare_bundle(file, data, content):
     for size, chunk in zip(layout.chunks.len, file.chunks):
         if chunk.of == "byte_difference":
             yield [sum(chunk.control.add), sum(chunk.control.copy)], [chunk.added, size - chunk.added]
-    yield layout.pieces.chunk, [part.chunk + 1 for number in parts.values for part in parts.parts[number]]
+    yield layout.pieces.chunk, [max(part.chunk, -1) + 1 for number in parts.values for part in parts.parts[number]]
     extents = [(4096 * start, 4096 * (start + size)) for start, size in table(layout.holes, "start len")]
     yield [layout.holes.object, extents], [list(parts.holes), sum(parts.holes.values(), [])]
     yield table(layout.prefixes, "object offset len") if layout.prefixes else [], sum(parts.prefixes.values(), [])
+    if layout.recipes:
+        own, sums, there = layout.recipes, root.recipes, parts.recipes
+        yield table(own, "size id"), list(zip(there.sizes, there.ids))
+        yield table(Values([sums]), SUMS), table(Values([reader.root.recipes]), SUMS)
+        yield table(sums.encoders, "encoder bytes"), reader.root.recipes.encoders
+        yield own.object, list(there.made)
+        segments = [part for of in (*there.views, *there.made.values()) for part in of]
+        ranges = [part for segment in segments for part in segment.ranges]
+        yield own.kind, [segment.kind for segment in segments]
+        yield own.zeros, [segment.size for segment in segments if segment.kind == 1]
+        yield table(own, "coder encoded_len inputs"), [(segment.how, segment.size, len(segment.ranges)) for segment in segments if segment.kind == 2]
+        yield table(own, "codec decoded_len"), [(segment.how, segment.size) for segment in segments if segment.kind == 3]
+        yield table(own, "part len"), [(of, end - start) for of, start, end in ranges]
+        yield table(own.rows.params, "level window_bits mem_level strategy"), there.coders
     yield table(layout.repository.files, "kind bytes") if layout.repository else [], parts.repository
     if bases:
         own, there = file.difference, reader.difference

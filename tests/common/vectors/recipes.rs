@@ -380,7 +380,11 @@ fn ranges() -> Vec<Vector> {
         bad_layout("recipes-range-of-index-beyond", "a range that ends a byte behind its object", |b| {
             b.recipes().made[0].1[5] = copied(2, 3, 2);
         }),
-        bad_layout("recipes-range-empty", "a range of no bytes", |b| b.recipes().made[0].1.push(copied(4, 0, 0))),
+        bad_layout("recipes-range-empty", "a range of no bytes among those that are encoded", |b| {
+            if let Segment::Encoded { ranges, .. } = &mut b.recipes().made[0].1[3] {
+                ranges.push(PartRange { of: 4, offset: 0, len: 0 });
+            }
+        }),
     ]
 }
 
@@ -391,9 +395,8 @@ fn coders() -> Vec<Vector> {
     };
     vec![
         bad_layout("recipes-coder-beyond", "coder 2, and there are two", |b| {
-            if let Segment::Encoded { coder, .. } = &mut b.recipes().made[0].1[4] {
-                *coder = 2;
-            }
+            let ranges = vec![PartRange { of: 4, offset: 0, len: 5 }];
+            b.recipes().made[0].1[2] = Segment::Encoded { coder: 2, len: 50, ranges };
         }),
         bad_layout("recipes-coder-unused", "a coder that no segment uses", |b| {
             b.recipes().coders.push(zlib(Zlib { level: 1, ..WITHOUT }));
@@ -404,6 +407,11 @@ fn coders() -> Vec<Vector> {
         }),
         bad("recipes-encoder", "unsupported", "a coder with an encoder that nobody knows", |b| {
             b.recipes().coders[1].0 = FREE;
+            // The root has the numbers of a known one.
+            let mut sound = full();
+            let own = sound.index.objects.clone();
+            let wanted = sound.recipes().sums(&own);
+            b.edits.sums = edit(|sums: &mut Sums| *sums = wanted);
         }),
         unknown("recipes-zlib-level-zero", "zlib's level 0", 0, 0),
         unknown("recipes-zlib-level-over", "zlib's level 10", 0, 10),

@@ -207,8 +207,8 @@ fn views() -> Vec<Vector> {
     };
     vec![
         bad("recipes-view-unused", "a view that nothing names", |b| b.recipes().views.push(vec![Segment::Zeros(1)])),
-        bad("recipes-view-object", "a view names a carried object", |b| b.recipes().views[3][2] = copied(1, 0, 10)),
-        bad("recipes-view-leaf", "a view names a leaf", |b| b.recipes().views[3][2] = copied(2, 0, 10)),
+        bad("recipes-view-object", "a view names a carried object", |b| b.recipes().views[3].push(copied(1, 0, 10))),
+        bad("recipes-view-leaf", "a view names a leaf", |b| b.recipes().views[3].push(copied(2, 0, 10))),
         bad("recipes-view-itself", "a view names itself", |b| b.recipes().views[0][0] = copied(6, 0, HEAD_LEN)),
         bad("recipes-view-later", "a view names the next one", |b| b.recipes().views[0][0] = copied(7, 0, HEAD_LEN)),
         bad("recipes-view-depth", "views that are five deep", |b| {
@@ -247,7 +247,7 @@ fn views() -> Vec<Vector> {
 fn ranges() -> Vec<Vector> {
     vec![
         bad("recipes-range-unknown-view", "a range of the eighth view, and there are seven", |b| {
-            b.recipes().made[0].1[3] = copied(13, 0, 50);
+            b.recipes().made[0].1[4] = copied(13, 0, 20);
         }),
         bad("recipes-range-of-view-beyond", "a range that ends a byte behind its view", |b| {
             b.recipes().made[0].1[3] = copied(12, 1, 50);
