@@ -52,7 +52,6 @@ fn check_all(bundle: &Bundle, file: &[u8], contents: &[Vec<u8>]) -> Result<(), C
     let (plan, files) = (ReadPlan::all(bundle.into()), OsTreeFiles::new(bundle));
     let mut table = VerityTable::new(bundle);
     let mut large: BTreeMap<_, _> = files.large(bundle).into_iter().collect();
-    large.retain(|object, _| bundle.layout.is_stored(*object));
     let mut decoder = ChunkDecoder::default();
     let sources = Sources { recipes: &bundle.layout.recipes, bundle: None, bases: contents };
     for (number, stored) in stored_chunks(bundle.head.chunks_at(), &bundle.layout, file) {

@@ -59,11 +59,12 @@ impl OsTreeFiles {
         self.uses.chunk_by(|(object, _), (other, _)| object == other).map(|uses| uses[0].0)
     }
 
-    /// Returns the files of large objects, in ascending order of the objects, before any byte was taken.
+    /// Returns the files of large objects, in ascending order of the objects, before any byte was taken; not of those that a recipe makes.
     #[must_use]
     pub fn large(&self, bundle: &Bundle) -> Vec<(Row<Object>, LargeFiles)> {
+        let layout = &bundle.layout;
         let uses = self.uses.chunk_by(|(object, _), (other, _)| object == other);
-        uses.filter(|uses| !bundle.layout.pieces_of(uses[0].0).is_empty())
+        uses.filter(|uses| !layout.pieces_of(uses[0].0).is_empty() && layout.recipes.of(uses[0].0).is_none())
             .map(|uses| {
                 let object = uses[0].0;
                 let hashers = uses.iter().map(|&(_, file)| (file, hasher(bundle, file))).collect();

@@ -7,6 +7,7 @@ use sealift_format::Zlib;
 use super::*;
 use crate::bytes::{Section, hash, planes32, wide};
 use crate::frame::frame;
+use crate::ostree::commit;
 use crate::recipes::{PartRange, Recipes, Segment, Sums, copied, deflated, zlib};
 
 /// A number of an encoder, a codec or a kind that nobody will give a meaning.
@@ -181,8 +182,20 @@ fn with_all_parameters() -> Bundle {
     Bundle::new(&[("main", tree)], MIB).with_recipes(&[leaf], recipes, MIB)
 }
 
+/// Returns an OSTree commit of a file in pieces that is made.
+fn of_commit() -> Bundle {
+    let leaf = text(15, 6000);
+    let image = Draft::of(&[(1, &leaf)]).copy(1, 0, 5000).zeros(5000).copy(1, 1000, 5000);
+    let tree = dir([("image", file(image.bytes).mtime(0, 0))]);
+    let recipes = Recipes { made: vec![(0, image.segments)], ..Recipes::default() };
+    let bundle = Bundle::with_commits(&[], &[("os/main", vec![commit(tree)])], Packing::default());
+    bundle.with_recipes(&[leaf], recipes, Packing::default())
+}
+
 fn good() -> Vec<Vector> {
     vec![
+        accept("good-recipes-ostree", "a file of a commit, in pieces that are made", of_commit())
+            .needs("core ostree recipes"),
         accept("good-recipes", "an object of ranges, zeros and two encoded blocks", full()),
         accept("good-recipes-deep", "objects that are made of each other, four deep, in any order", deep()),
         accept("good-recipes-pieces", "objects in pieces that are made, and a leaf in pieces", in_pieces()),
