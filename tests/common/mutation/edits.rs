@@ -8,6 +8,7 @@ use crate::bytes::Section;
 use crate::delta::Difference;
 use crate::frame::{RawFrame, frame, frame_with_prefix};
 use crate::ostree::{OsTree, sha256};
+use crate::recipes::{PartRange, Recipes, Segment, Sums};
 
 /// The maximum length of a name, or of another string with a length in one byte.
 const NAME_MAX: usize = 255;
@@ -293,6 +294,11 @@ fn edit_difference(own: &mut Difference, donor: &Difference, random: &mut Random
 }
 
 fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, other: &Parts, random: &mut Random) {
+    if let Some(recipes) = &mut layout.recipes
+        && random.once_in(2)
+    {
+        return edit_recipes(recipes, donor.recipes.as_ref(), random);
+    }
     match random.below(16) {
         0..=4 => {
             let at = random.below(layout.chunks.len());
@@ -374,8 +380,82 @@ fn edit_layout(layout: &mut Layout, stored: &mut Vec<Vec<u8>>, donor: &Layout, o
     }
 }
 
+fn edit_recipes(own: &mut Recipes, donor: Option<&Recipes>, random: &mut Random) {
+    let none = Recipes::default();
+    let donor = donor.unwrap_or(&none);
+    match random.below(14) {
+        0 => random.change_rows(&mut own.leaves, &donor.leaves, edit_object),
+        1 => random.change_rows(&mut own.coders, &donor.coders, |random, coder| {
+            let at = random.below(coder.1.len() + 1);
+            match coder.1.get_mut(at) {
+                Some(parameter) => *parameter ^= 1 << random.below(8),
+                None if random.once_in(2) => coder.0 = random.byte() % 3,
+                None => random.change_bytes(&mut coder.1, 8),
+            }
+        }),
+        2 => random.change_rows(&mut own.views, &donor.views, |_, view| view.clear()),
+        3 => random.change_rows(&mut own.made, &donor.made, |random, made| random.change32(&mut made.0)),
+        _ => {
+            let (views, at) = (own.views.len(), random.below(own.views.len() + own.made.len()));
+            let other = donor.made.first().map_or(&[][..], |made| &made.1[..]);
+            let list = match own.views.get_mut(at) {
+                Some(view) => Some(view),
+                None => own.made.get_mut(at - views).map(|made| &mut made.1),
+            };
+            if let Some(list) = list {
+                random.change_rows(list, other, edit_segment);
+            }
+        }
+    }
+}
+
+fn edit_segment(random: &mut Random, segment: &mut Segment) {
+    let count = segment.ranges().len();
+    if random.once_in(2)
+        && let Some(range) = segment.ranges_mut().get_mut(random.below(count))
+    {
+        return edit_range(random, range);
+    }
+    match segment {
+        // Readers need not write gigabytes of zeros.
+        Segment::Zeros(len) => *len = random.number(*len) % (1 << 24),
+        Segment::Copied(range) if random.once_in(2) => *segment = Segment::Zeros(range.len % (1 << 24)),
+        Segment::Copied(range) => edit_range(random, range),
+        Segment::Encoded { coder, len, ranges } => match random.below(4) {
+            0 => *coder ^= 1 << random.below(3),
+            1 => random.change32(len),
+            _ => random.change_rows(ranges, &[], edit_range),
+        },
+        Segment::Decoded { codec, len, .. } if random.once_in(2) => {
+            *codec = random.byte() % 4;
+            if random.once_in(2) {
+                random.change32(len);
+            }
+        }
+        Segment::Decoded { len, .. } => random.change32(len),
+        Segment::Unknown(kind) => *kind = random.byte() % 6,
+    }
+}
+
+fn edit_range(random: &mut Random, range: &mut PartRange) {
+    match random.below(4) {
+        0 => random.change32(&mut range.of),
+        1 => random.change64(&mut range.len),
+        // This stays within the object more often.
+        2 => range.offset = range.offset.wrapping_add(1),
+        _ => random.change64(&mut range.offset),
+    }
+}
+
 fn edit_root(parts: &mut Parts, donor: &Parts, left: &mut Left, random: &mut Random) {
-    let edited = match random.below(10) {
+    let edited = match random.below(if payload(&parts.root, 9).is_some() { 13 } else { 10 }) {
+        10.. => {
+            left.maxima = true;
+            edit_part(&mut parts.root, 9, columns::sums, |own| {
+                edit_sums(own, random);
+                own.encode()
+            })
+        }
         0..=1 => edit_part(&mut parts.root, 1, columns::identity, |own| {
             match random.below(5) {
                 0 => random.change_signed(&mut own.created),
@@ -462,6 +542,24 @@ fn edit_part<T>(
     let payload = edit(&mut value);
     set_payload(sections, id, payload);
     Some(())
+}
+
+fn edit_sums(own: &mut Sums, random: &mut Random) {
+    match random.below(8) {
+        0 => random.change64(&mut own.leaves),
+        1 => random.change64(&mut own.leaf_bytes),
+        2 => random.change64(&mut own.made),
+        3 => random.change64(&mut own.made_bytes),
+        4 => random.change64(&mut own.decoded_bytes),
+        5 => random.change64(&mut own.memory),
+        _ => random.change_rows(&mut own.encoders, &[(1, 1)], |random, row| {
+            if random.once_in(2) {
+                row.0 ^= random.byte() % 4;
+            } else {
+                random.change64(&mut row.1);
+            }
+        }),
+    }
 }
 
 fn edit_maxima(own: &mut bundle::Maxima, random: &mut Random) {

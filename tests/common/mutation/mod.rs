@@ -5,6 +5,7 @@ mod columns;
 mod edits;
 mod parts;
 mod random;
+mod recipes;
 mod seeds;
 
 use parts::Left;
@@ -94,7 +95,8 @@ impl Seeds {
 mod tests {
     use super::*;
     use crate::bytes::join;
-    use crate::vector::load;
+    use crate::reader::walk;
+    use crate::vector::{Check, load};
 
     /// Taking a bundle apart and putting it together without edits gives the same bytes, columns included.
     #[test]
@@ -109,7 +111,7 @@ mod tests {
             assert_eq!(bytes, vector.bytes, "{}", vector.name);
             let is_delta = parts::payload(&parts.root, 5).is_some();
             let mut layout = columns::layout(&parts.layout).expect("it is sound").sections();
-            layout.extend(parts.layout.iter().filter(|section| section.id > 7).cloned());
+            layout.extend(parts.layout.iter().filter(|section| section.id > 8).cloned());
             assert_eq!(join(&layout), join(&parts.layout), "{}", vector.name);
             let mut index = if is_delta {
                 columns::difference(&parts.index).expect("it is sound").sections()
@@ -122,6 +124,22 @@ mod tests {
             parted += 1;
         }
         assert!(parted > 40, "{parted} vectors");
+    }
+
+    /// Mutations begin with bundles that are read to their end, and many of these have recipes and views.
+    #[test]
+    fn what_mutations_begin_with_is_sound() {
+        let seeds = Seeds::new(7);
+        let (mut with_recipes, mut with_views) = (0, 0);
+        for parts in seeds.grown.iter().chain(&seeds.deltas) {
+            let bytes = parts.assemble(Left::default(), frame);
+            let opened = walk(&bytes, &[usize::MAX], Check::Deep);
+            let opened = opened.unwrap_or_else(|kind| panic!("it is {kind}"));
+            let recipes = &opened.layout().recipes;
+            with_recipes += usize::from(!recipes.made.is_empty());
+            with_views += usize::from(!recipes.views.is_empty());
+        }
+        assert!(with_recipes > 100 && with_views > 20, "{with_recipes} with recipes, {with_views} with views");
     }
 
     #[test]

@@ -192,8 +192,20 @@ impl Parts {
         file
     }
 
+    /// Sets what the root says of recipes, as far as these can be read.
+    fn agree_recipes(&self, root: &mut [Section]) -> Option<()> {
+        let recipes = columns::layout(&self.layout)?.recipes?;
+        let objects = match payload(root, 5) {
+            Some(_) => columns::difference(&self.index)?.objects,
+            None => columns::index(&self.index)?.objects,
+        };
+        set_payload(root, 9, recipes.sums(&objects).encode());
+        Some(())
+    }
+
     /// Sets the root's numbers to those of layout and index, as far as these can be read.
     fn agree(&self, root: &mut [Section], layout: &[u8], index: &[u8]) -> Option<()> {
+        self.agree_recipes(root);
         let mut own = columns::maxima(payload(root, 3)?)?;
         let entries = 1 << 16;
         let longest = index.len().max(layout.len()).next_power_of_two().trailing_zeros();

@@ -5,7 +5,8 @@ use sealift_format::{Difference, Index};
 use super::columns;
 use super::parts::{Parts, payload, set_payload};
 use super::random::Random;
-use crate::bundle::{Bundle, Packing, lay_out};
+use super::recipes;
+use crate::bundle::{Bundle, Packing, lay_out_without};
 use crate::bytes::{Section, narrow, wide};
 use crate::delta::{Base, Bases, ByteDifference};
 use crate::frame::frame_with_prefix;
@@ -115,6 +116,7 @@ fn content(random: &mut Random) -> Vec<u8> {
         6 => paint(seed, [1024, 1025, 4095, 4096][random.below(4)]),
         7 => paint(seed, [4097, 8192, 8200, 12_289][random.below(4)]),
         8 => [paint(seed, 4096), vec![0; 16 * 4096], paint(1, 10)].concat(),
+        10 => recipes::container(random),
         9 => vec![0; [16 * 4096, 17 * 4096 + 5, 4096][random.below(3)]],
         _ => b"the same\n".to_vec(),
     }
@@ -133,16 +135,21 @@ fn bundle(random: &mut Random) -> Bundle {
             refs.push((name, tree(random, 0, &mut inodes, false)));
         }
     }
+    let with_recipes = random.once_in(3);
+    let packing = packing(random);
     let mut bundle = if random.once_in(5) {
         let mut commits = Vec::new();
         for _ in 0..=random.below(2) {
             commits.push(commit(tree(random, 2, &mut 0, true)));
         }
         refs.truncate(random.below(2));
-        Bundle::with_commits(&refs, &[("os/main", commits)], packing(random))
+        Bundle::with_commits(&refs, &[("os/main", commits)], packing)
     } else {
-        Bundle::new(&refs, packing(random))
+        Bundle::new(&refs, packing)
     };
+    if with_recipes && let Some((leaves, recipes)) = recipes::plan(&bundle.contents, None, random) {
+        bundle = bundle.with_recipes(&leaves, recipes, packing);
+    }
     if random.once_in(4) {
         bundle.layout.landmark = Some((0, narrow(bundle.layout.chunks.len())));
     }
@@ -185,7 +192,13 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
         .iter()
         .filter_map(|row| wanted_contents.iter().find(|content| crate::bytes::hash(content) == row.id).cloned())
         .collect();
-    let (mut layout, mut stored) = lay_out(&carried, Packing { piece_log2: 12, ..packing(random) }, is_commit);
+    let packing = Packing { piece_log2: 12, ..packing(random) };
+    let recipes = if random.once_in(2) { recipes::plan(&carried, Some(&contents), random) } else { None };
+    let (leaves, recipes) = recipes.map_or((Vec::new(), None), |(leaves, recipes)| (leaves, Some(recipes)));
+    let made: Vec<u32> = recipes.iter().flat_map(|own| own.made.iter().map(|made| made.0)).collect();
+    let all = [&carried[..], &leaves].concat();
+    let (mut layout, mut stored) = lay_out_without(&all, &made, packing, is_commit);
+    let views = recipes.as_ref().map_or(Vec::new(), |own| recipes::contents_of_views(own, all.len(), &contents));
     for (chunk, bytes) in layout.chunks.iter_mut().zip(&mut stored) {
         if contents.is_empty() || random.once_in(2) {
             continue;
@@ -196,7 +209,7 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
         } else {
             zstd_safe::decompress(&mut plain[..], bytes).ok()?;
         }
-        let (prefix, ranges) = prefix(&contents, random);
+        let (prefix, ranges) = prefix(&[&contents[..], &views].concat(), random);
         if ranges.is_empty() {
             continue;
         }
@@ -209,13 +222,26 @@ pub(super) fn delta(random: &mut Random) -> Option<Parts> {
         }
         layout.prefixes.push(ranges);
     }
+    if let Some(mut own) = recipes {
+        own.leaves = leaves.iter().map(|leaf| (wide(leaf.len()), crate::bytes::hash(leaf))).collect();
+        recipes::drop_unused_views(&mut own, &mut layout.prefixes, all.len(), contents.len());
+        if !own.views.is_empty() || !own.made.is_empty() {
+            layout.recipes = Some(own);
+        }
+    }
     let mut parts = Parts::sound(&head, layout.sections(), index, stored);
     let bases = Bases { difference_len: 0, prefix_len: 0, bases: rows };
-    parts.root.retain(|section| section.id != 5);
+    parts.root.retain(|section| !matches!(section.id, 5 | 9));
+    if let Some(recipes) = &layout.recipes {
+        let rows: Vec<_> = carried.iter().map(|content| (wide(content.len()), [0; 32])).collect();
+        parts.root.push(Section::critical(9, recipes.sums(&rows).encode()));
+    }
     let at = parts.root.iter().position(|section| section.id > 5).unwrap_or(parts.root.len());
     parts.root.insert(at, Section::critical(5, bases.encode()));
     let mut own = payload(&parts.root, 3).and_then(columns::maxima)?;
     own.piece_log2 = 12;
+    let longest = layout.chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0).next_power_of_two();
+    own.window_log = own.window_log.max(u8::try_from(longest.trailing_zeros()).unwrap_or(0));
     set_payload(&mut parts.root, 3, own.encode());
     let file = parts.assemble(super::parts::Left::default(), crate::frame::frame);
     Parts::of(&file, &bytes)
