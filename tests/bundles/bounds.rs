@@ -262,6 +262,20 @@ fn many_keys_in_metadata() {
     desk.keep(&[0]);
 }
 
+/// What recipes say takes memory before anything is made.
+#[test]
+fn many_leaves_and_ranges() {
+    pair(|letter| large::leaves(50_000, letter)).read();
+    pair(|letter| large::ranges(200_000, letter)).read();
+}
+
+/// A recipe of a few bytes makes large pieces, or has an encoder take a large input.
+#[test]
+fn large_pieces_are_made() {
+    pair(|letter| large::zeros(130 << 20, letter)).read();
+    pair(large::encoded).read();
+}
+
 /// Envelopes that nobody knows are not counted by the root.
 #[test]
 fn many_envelopes() {

@@ -92,7 +92,7 @@ fn an_added_byte_is_found() {
 /// The bundle has no bases and no signature: the BLAKE3 of the area covers the head.
 #[test]
 fn every_changed_byte_of_a_delta_bundle_is_found() {
-    let names = ["good-delta", "good-delta-suffix", "good-delta-ostree"];
+    let names = ["good-delta", "good-delta-suffix", "good-delta-ostree", "good-delta-recipes"];
     for vector in load().iter().filter(|vector| names.contains(&vector.name.as_str())) {
         let verifies = |bytes: &[u8]| {
             let opened = read(Input::pipe("pipe", Box::new(Portions::new(bytes, &[4096]))), Check::Verify, None);

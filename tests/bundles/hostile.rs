@@ -291,7 +291,7 @@ const EDGES: [u64; 8] = [0, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 <
 #[test]
 fn numbers_at_the_edges_are_no_panic() {
     let vectors = load();
-    for name in ["good-tree", "good-holes", "good-pieces", "good-annotations", "good-ostree"] {
+    for name in ["good-tree", "good-holes", "good-pieces", "good-annotations", "good-ostree", "good-recipes"] {
         let vector = vectors.iter().find(|vector| vector.name == name).expect("it is there");
         let (mut root, mut index, mut layout) = decoded(&vector.bytes);
         let bundle = open_whole(&vector.bytes).expect("it is taken");
@@ -305,7 +305,7 @@ fn numbers_at_the_edges_are_no_panic() {
 #[test]
 fn numbers_at_the_edges_of_delta_bundles_are_no_panic() {
     let vectors = load();
-    for name in ["good-delta", "good-delta-suffix", "good-delta-ostree"] {
+    for name in ["good-delta", "good-delta-suffix", "good-delta-ostree", "good-delta-recipes"] {
         let vector = vectors.iter().find(|vector| vector.name == name).expect("it is there");
         let base = vectors.iter().find(|base| base.name == vector.bases[0]).expect("it is there");
         let base = open_whole(&base.bytes).expect("it is taken").index;
@@ -395,6 +395,11 @@ fn claims_cost_nothing() {
         "limit-prefix-len",
         "limit-base-index-len",
         "limit-difference-len",
+        "limit-recipes-leaves",
+        "limit-recipes-memory",
+        "recipes-count",
+        "recipes-segments-sum",
+        "recipes-ranges-sum",
     ];
     for vector in vectors.iter().filter(|vector| claims.contains(&vector.name.as_str())) {
         let mut opener = Opener::new(None, Limits::default());

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use sealift_format::verity;
+use sealift_format::{Zlib, verity};
 
 use crate::bundle::{Attributes, Bundle, Packing, lay_out};
 use crate::bytes::{hash, narrow, wide};
 use crate::ostree::{Grown, nested};
-use crate::tree::dir;
+use crate::recipes::{PartRange, Recipes, Segment, copied, deflated, zlib};
+use crate::tree::{dir, file};
 
 const PIPE: u16 = 0x11a4;
 const FILE: u16 = 0x81a4;
@@ -20,6 +21,51 @@ fn empty() -> Bundle {
 
 fn of_mode(mode: u16) -> Attributes {
     Attributes { mode, ..Attributes::default() }
+}
+
+/// Returns one file that is made of this many ranges, each of a leaf of its own.
+pub fn leaves(count: u32, letter: char) -> Bundle {
+    let leaves: Vec<Vec<u8>> = (0..count).map(|number| format!("{letter}{number:07}").into_bytes()).collect();
+    let segments = (1..).zip(&leaves).map(|(of, leaf)| copied(of, 0, wide(leaf.len()))).collect();
+    of_recipe(leaves.concat(), &leaves, segments, Vec::new(), 20)
+}
+
+/// Returns one file that is made of this many ranges of one leaf, in any order.
+pub fn ranges(count: u32, letter: char) -> Bundle {
+    let leaf: Vec<u8> = (0..=u8::MAX).chain(letter.to_string().into_bytes()).collect();
+    let place = |number: u32| usize::try_from(number.wrapping_mul(0x9e37_79b9) >> 24).expect("it is below 256");
+    let bytes = (0..count).map(|number| leaf[place(number)]).collect();
+    let segments = (0..count).map(|number| copied(1, wide(place(number)), 1)).collect();
+    of_recipe(bytes, &[leaf], segments, Vec::new(), 20)
+}
+
+/// Returns one file of this many zeros, which a recipe of a few bytes makes, in pieces of 64 MiB.
+pub fn zeros(len: usize, letter: char) -> Bundle {
+    let leaf = letter.to_string().into_bytes();
+    let segments = vec![copied(1, 0, 1), Segment::Zeros(wide(len))];
+    of_recipe([&leaf[..], &vec![0; len]].concat(), &[leaf], segments, Vec::new(), 26)
+}
+
+/// Returns one file that zlib makes of 64 MiB, which are one range of a leaf that is a hole.
+pub fn encoded(letter: char) -> Bundle {
+    let (own, plain) = (letter.to_string().into_bytes(), vec![0; 1 << 26]);
+    let coder = Zlib { level: 1, window_bits: 15, is_raw: true, mem_level: 9, strategy: 3 };
+    let block = deflated(coder, &plain);
+    let ranges = vec![PartRange { of: 2, offset: 0, len: 1 << 26 }];
+    let segments = vec![copied(1, 0, 1), Segment::Encoded { coder: 0, len: narrow(block.len()), ranges }];
+    of_recipe([&own[..], &block].concat(), &[own, plain], segments, vec![zlib(coder)], 26)
+}
+
+fn of_recipe(
+    content: Vec<u8>,
+    leaves: &[Vec<u8>],
+    segments: Vec<Segment>,
+    coders: Vec<(u8, Vec<u8>)>,
+    piece_log2: u8,
+) -> Bundle {
+    let packing = Packing { piece_log2, group: 100_000, raw: false };
+    let recipes = Recipes { made: vec![(0, segments)], coders, ..Recipes::default() };
+    Bundle::new(&[("main", dir([("image", file(content))]))], packing).with_recipes(leaves, recipes, packing)
 }
 
 /// Returns one directory with this many names, each of its own inode with a row of `rows`.

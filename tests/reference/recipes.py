@@ -20,8 +20,9 @@ def parse_sums(table):
     """What the root says (recipes 2)."""
     sums = SimpleNamespace(encoders=[], **dict(zip(SUMS.split(), table.read("6Q"))))
     for _ in range(table.int("H")):
-        encoder, size = table.read("BQ")
+        encoder = table.int("B")
         need(encoder == 1, "unsupported", f"encoder {encoder}")
+        size = table.int("Q")
         need(not sums.encoders or sums.encoders[-1][0] < encoder, "header", "encoders do not ascend")
         sums.encoders.append((encoder, size))
     sums.encoded_bytes = sum(size for _, size in sums.encoders)

@@ -4,6 +4,8 @@ mod coder;
 mod encode;
 mod parse;
 mod sums;
+#[cfg(test)]
+mod tests;
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
