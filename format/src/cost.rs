@@ -1,7 +1,7 @@
 //! The resources that reading a bundle can take at most, computed from its root alone.
 
-use crate::Root;
 use crate::recipes::ARE_KNOWN;
+use crate::{DEPTH_MAX, RecipeSums, Root};
 
 /// What a bundle takes: memory and inodes are upper bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,21 @@ const OBJECT_LEN: u64 = 320;
 const REF_LEN: u64 = 768;
 /// Bytes of memory that a process has before it reads anything.
 const BASE_LEN: u64 = 12 << 20;
+
+/// Bytes of memory for each byte of a layout with recipes: a segment of one range has 21 bytes there and 56 in memory, in lists that grow, and
+/// what makes objects has copies.
+const SEGMENTS_PER_BYTE: u64 = 10;
+/// The largest bytes of chunks and of segments that are kept for what is made next.
+const CACHE_LEN: u64 = 64 << 20;
+
+/// Returns the bytes of memory that making objects takes on a thread: the pieces at hand, one for each depth, the chunks and segments that are kept, and
+/// what an encoder takes.
+fn making(sums: &RecipeSums, piece_len: u64, chunk_len: u64) -> u64 {
+    let pieces = sums.made_bytes.min(piece_len.saturating_mul(DEPTH_MAX.into()));
+    let chunks = chunk_len.saturating_mul(6).min(CACHE_LEN.max(chunk_len));
+    let coded = sums.encoded_bytes().saturating_add(sums.made_bytes).saturating_add(sums.decoded_bytes).min(CACHE_LEN);
+    [pieces, chunks, coded].iter().fold(sums.memory, |sum, len| sum.saturating_add(*len))
+}
 
 impl Cost {
     /// Returns the cost of reading the bundle of this root, and of unpacking it, on `jobs` threads.
@@ -53,10 +68,12 @@ impl Cost {
         }
         let recipes = root.recipes.as_ref().filter(|_| ARE_KNOWN);
         let leaves = recipes.map_or(0, |sums| sums.leaves.saturating_mul(OBJECT_LEN));
+        let segments = recipes.map_or(0, |_| contents.layout_len.saturating_mul(SEGMENTS_PER_BYTE));
+        let made = recipes.map_or(0, |sums| making(sums, maxima.piece_len(), maxima.chunk_len.into()));
         let chunk = [maxima.chunk_len.into(), maxima.chunk_stored.into(), window.min(maxima.chunk_len.into())];
-        let per_job = sum(&[recipes.map_or(0, |sums| sums.memory), prefix, sum(&chunk), 1 << 20]);
+        let per_job = sum(&[made, prefix, sum(&chunk), 1 << 20]);
         Self {
-            memory: sum(&[parts, rows, leaves, per_job.saturating_mul(jobs.max(1)), BASE_LEN]),
+            memory: sum(&[parts, rows, leaves, segments, per_job.saturating_mul(jobs.max(1)), BASE_LEN]),
             disk: maxima.disk,
             inodes: maxima.inodes,
         }
