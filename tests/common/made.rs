@@ -97,7 +97,7 @@ impl Sources<'_> {
             let range = *offset..*offset + *len;
             match self.recipes.view_of(*object) {
                 Some(view) => {
-                    self.make(self.recipes.segments(&view.segments), view.segments.start, range, &mut prefix)?
+                    self.make(self.recipes.segments(&view.segments), view.segments.start, range, &mut prefix)?;
                 }
                 None => self.read(PartOf::Base(*object), range, &mut prefix)?,
             }

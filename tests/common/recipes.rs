@@ -158,17 +158,10 @@ impl Recipes {
         out.extend(planes32(encoded.iter().map(|row| row.2)));
         out.extend(codecs);
         out.extend(planes32(decoded.into_iter()));
-        let mut ranges: Vec<(u32, u64, u64)> = Vec::new();
-        for segments in self.lists() {
-            let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
-            for range in segments.iter().flat_map(Segment::ranges) {
-                let end = ends.insert(range.of, range.offset.wrapping_add(range.len)).unwrap_or(0);
-                ranges.push((range.of, range.offset.wrapping_sub(end), range.len));
-            }
-        }
-        out.extend(planes32(ranges.iter().map(|range| range.0)));
-        out.extend(planes64(ranges.iter().map(|range| range.1)));
-        out.extend(planes64(ranges.iter().map(|range| range.2)));
+        let ranges: Vec<PartRange> = self.lists().flatten().flat_map(Segment::ranges).copied().collect();
+        out.extend(planes32(ranges.iter().map(|range| range.of)));
+        out.extend(planes64(ranges.iter().map(|range| range.offset)));
+        out.extend(planes64(ranges.iter().map(|range| range.len)));
         out.extend(short(self.coders.len()).to_le_bytes());
         for (encoder, parameters) in &self.coders {
             out.extend([*encoder, byte(parameters.len())]);

@@ -61,19 +61,17 @@ def parse_recipes(table, sizes, ids, base_objects):
     need(all(kind < 4 for kind in kinds), "layout", "a segment of another kind")
     columns = parse_columns(table, kinds)
     own.coders = [parse_coder(table) for _ in range(table.int("H"))]
-    need(len(set(own.coders)) == len(own.coders), "layout", "a coder is there twice")
+    need(own.coders == sorted(set(own.coders)), "layout", "coders do not ascend")
 
     own.views, own.made, own.depths, used, kinds = [], {}, {}, set(), iter(kinds)
     before = len(sizes) + own.base_objects
     for number, count in enumerate(counts):
-        is_view, depth, ends, segments, end = number < views, 1, defaultdict(int), [], 0
+        is_view, depth, segments, end = number < views, 1, [], 0
         for kind in islice(kinds, count):
             need(kind != (2 if is_view else 3), "layout", "a view that encodes, or a recipe that decodes")
             size, how, inputs = next(columns.of[kind])
             ranges = []
-            for of, skip, length in islice(columns.ranges, inputs):
-                start = (ends[of] + skip) % 2**64
-                ends[of] = (start + length) % 2**64
+            for of, start, length in islice(columns.ranges, inputs):
                 need(length, "layout", "a range of no bytes")
                 need(of < before + len(own.views) or not is_view, "layout", "a view names a later one")
                 need(of < before + views, "layout", "a range of nothing")

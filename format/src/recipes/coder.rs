@@ -29,10 +29,10 @@ pub enum Coder {
 pub struct Zlib {
     /// 1 to 9.
     pub level: u8,
-    /// 9 to 15.
-    pub window_bits: u8,
     /// Without zlib's header and checksum.
     pub is_raw: bool,
+    /// 9 to 15.
+    pub window_bits: u8,
     /// 1 to 9.
     pub mem_level: u8,
     /// 0 to 4.

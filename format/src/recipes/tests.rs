@@ -73,7 +73,7 @@ fn recipes(coder: Coder, codec: RecipeCodec, (offset, len): (u64, u64), lens: [u
         segments,
         ranges,
         coders: vec![coder],
-        by_object: vec![(row(1), 0)],
+        rows: vec![None, Some(row(0)), None],
     };
     (recipes, vec![object(offset + len, 1), object(size, 2)])
 }

@@ -307,19 +307,12 @@ fn recipes(bytes: &[u8]) -> Option<Recipes> {
     let mut decoded = table.take(of(3))?.to_vec().into_iter().zip(table.u32s(of(3))?);
     let total = inputs.iter().map(|count| u64::from(*count)).sum::<u64>();
     let total = usize::try_from(total).ok()?.checked_add(of(0) + of(3))?;
-    let (parts, skips, range_lens) = (table.u32s(total)?, table.u64s(total)?, table.u64s(total)?);
-    let mut rows = (0..total).map(|row| (parts[row], skips[row], range_lens[row]));
+    let (parts, offsets, range_lens) = (table.u32s(total)?, table.u64s(total)?, table.u64s(total)?);
+    let mut rows = (0..total).map(|row| PartRange { of: parts[row], offset: offsets[row], len: range_lens[row] });
     let mut kinds = kinds.iter();
     let mut lists = Vec::new();
     for count in counts {
-        let mut ends: HashMap<u32, u64> = HashMap::new();
-        let mut range = || {
-            let (of, skip, len) = rows.next()?;
-            let end = ends.entry(of).or_default();
-            let offset = end.wrapping_add(skip);
-            *end = offset.wrapping_add(len);
-            Some(PartRange { of, offset, len })
-        };
+        let mut range = || rows.next();
         let mut segments = Vec::new();
         for kind in kinds.by_ref().take(usize::try_from(count).ok()?) {
             segments.push(match kind {

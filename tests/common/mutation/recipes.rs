@@ -155,6 +155,14 @@ pub(super) fn plan(own: &[Vec<u8>], bases: Option<&[Vec<u8>]>, random: &mut Rand
     if recipes.made.is_empty() && recipes.views.is_empty() {
         return None;
     }
+    // There are at most two coders, which are to ascend.
+    let is_swapped = !recipes.coders.is_sorted();
+    recipes.coders.sort_unstable();
+    for segment in recipes.made.iter_mut().flat_map(|made| &mut made.1).filter(|_| is_swapped) {
+        if let Segment::Encoded { coder, .. } = segment {
+            *coder = 1 - *coder;
+        }
+    }
     let first = |kind: u32| match kind {
         0 => 0,
         1 => own.len(),

@@ -172,6 +172,7 @@ fn with_all_parameters() -> Bundle {
     all.extend((9..=15).map(|window_bits| Zlib { window_bits, is_raw: true, ..usual }));
     all.extend([1, 2, 3, 4, 5, 6, 7, 9].map(|mem_level| Zlib { mem_level, ..usual }));
     all.extend((1..=4).map(|strategy| Zlib { strategy, ..usual }));
+    all.sort_unstable();
     let mut image = Draft::of(&[(1, &leaf)]);
     for (row, zlib) in (0..).zip(&all) {
         image = image.encode(row, *zlib, &[(1, 0, wide(leaf.len()))]);
@@ -412,11 +413,20 @@ fn coders() -> Vec<Vector> {
             b.recipes().made[0].1[2] = Segment::Encoded { coder: 2, len: 50, ranges };
         }),
         bad_layout("recipes-coder-unused", "a coder that no segment uses", |b| {
-            b.recipes().coders.push(zlib(Zlib { level: 1, ..WITHOUT }));
+            b.recipes().coders.push(zlib(Zlib { strategy: 2, ..WITHOUT }));
         }),
         bad_layout("recipes-coder-twice", "two equal coders", |b| {
             let recipes = b.recipes();
             recipes.coders[1] = recipes.coders[0].clone();
+        }),
+        bad_layout("recipes-coders-order", "the larger of two coders is the first", |b| {
+            let recipes = b.recipes();
+            recipes.coders.swap(0, 1);
+            for segment in recipes.made.iter_mut().flat_map(|(_, segments)| segments) {
+                if let Segment::Encoded { coder, .. } = segment {
+                    *coder = 1 - *coder;
+                }
+            }
         }),
         bad("recipes-encoder", "unsupported", "a coder with an encoder that nobody knows", |b| {
             b.recipes().coders[1].0 = FREE;

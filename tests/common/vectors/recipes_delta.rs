@@ -235,7 +235,7 @@ fn views() -> Vec<Vector> {
         }),
         decoded("recipes-decoded-long", "2^27+1 bytes are decoded", |len, _| *len = (1 << 27) + 1),
         decoded("recipes-decoded-input-long", "a range of 2^27+1 bytes is decoded", |_, range| {
-            range.len = (1 << 27) + 1
+            range.len = (1 << 27) + 1;
         }),
         bad("recipes-prefix-unknown-view", "a prefix of the eighth view, and there are seven", |b| {
             b.layout.prefixes[0][0].0 = 3 + 7;
