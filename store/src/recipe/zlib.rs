@@ -18,9 +18,11 @@ use crate::Error;
 /// # Errors
 /// Returns an error if there is not enough memory.
 pub(super) fn encode(parameters: &Zlib, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
-    let (Ok(avail_in), Ok(avail_out)) = (bytes.len().try_into(), len.try_into()) else { return Ok(None) };
+    // deflate ends a raw stream only in a call that leaves room.
+    let room = len.saturating_add(1);
+    let (Ok(avail_in), Ok(avail_out)) = (bytes.len().try_into(), room.try_into()) else { return Ok(None) };
     let bits = c_int::from(parameters.window_bits) * if parameters.is_raw { -1 } else { 1 };
-    let mut out: Vec<u8> = Vec::with_capacity(len);
+    let mut out: Vec<u8> = Vec::with_capacity(room);
     let mut stream = MaybeUninit::<z_stream>::zeroed();
     let stream = stream.as_mut_ptr();
     // SAFETY: a zeroed z_stream is what deflateInit2_ expects: null allocators are zlib's own. Its size is passed, and the version of the library itself.
@@ -47,10 +49,10 @@ pub(super) fn encode(parameters: &Zlib, bytes: &[u8], len: usize) -> Result<Opti
         (*stream).next_out = out.as_mut_ptr();
         (*stream).avail_out = avail_out;
         let ended = deflate(stream, Z_FINISH);
-        let written = len - usize::try_from((*stream).avail_out).unwrap_or(len);
+        let written = room - usize::try_from((*stream).avail_out).unwrap_or(room);
         (*stream).next_in = ptr::null_mut();
         deflateEnd(stream);
-        if ended != Z_STREAM_END {
+        if ended != Z_STREAM_END || written > len {
             return Ok(None);
         }
         out.set_len(written);
