@@ -68,7 +68,7 @@ pub use opener::{Opened, Opener, Step};
 pub use preamble::Preamble;
 pub use recipes::{
     CODED_MAX, Coder, DEPTH_MAX, Encoder, Made, PartOf, PartRange, RecipeCodec, RecipeSums, Recipes, Segment,
-    SegmentKind, View, Zlib,
+    SegmentKind, View, Xz, Zlib,
 };
 pub use request::Request;
 pub use row::{Row, Rows, Table};

@@ -1,5 +1,6 @@
 //! How objects are made of others (recipes 3).
 
+mod codec;
 mod coder;
 mod encode;
 mod parse;
@@ -14,7 +15,8 @@ use crate::index::Object;
 use crate::num::at;
 use crate::row::{Row, Table};
 
-pub use coder::{Codec as RecipeCodec, Coder, Encoder, Zlib};
+pub use codec::Codec as RecipeCodec;
+pub use coder::{Coder, Encoder, Xz, Zlib};
 pub use sums::RecipeSums;
 
 /// The longest input or output of one segment that is encoded or decoded, in bytes (recipes 3.4).

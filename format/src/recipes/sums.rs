@@ -48,9 +48,9 @@ impl RecipeSums {
             let held = input.saturating_add(segment.len);
             match &segment.kind {
                 SegmentKind::Copied(_) | SegmentKind::Zeros => {}
-                SegmentKind::Decoded { .. } => {
+                SegmentKind::Decoded { codec, .. } => {
                     add("decoded_bytes", &mut sums.decoded_bytes, segment.len)?;
-                    sums.memory = sums.memory.max(held);
+                    sums.memory = sums.memory.max(held.saturating_add(codec.memory()));
                 }
                 SegmentKind::Encoded { coder, .. } => {
                     let Some(coder) = recipes.coders.get(usize::from(*coder)) else { continue };

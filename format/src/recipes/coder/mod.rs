@@ -1,4 +1,7 @@
-//! Encoders with their parameters, and the forms that are decoded (recipes 5).
+//! Encoders with their parameters (recipes 5).
+
+mod xz;
+mod zlib;
 
 use core::fmt;
 
@@ -7,12 +10,17 @@ use alloc::vec::Vec;
 use crate::bytes::Reader;
 use crate::{Error, Part};
 
+pub use xz::Xz;
+pub use zlib::Zlib;
+
 /// A library whose output for given parameters never changes (recipes 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Encoder {
     /// zlib 1.2.11 and later, as its authors publish it.
     Zlib,
+    /// liblzma 5.4 and later.
+    Xz,
 }
 
 /// An encoder with its parameters.
@@ -21,35 +29,9 @@ pub enum Encoder {
 pub enum Coder {
     /// Deflate by zlib.
     Zlib(Zlib),
+    /// xz by liblzma.
+    Xz(Xz),
 }
-
-/// The parameters of `deflateInit2`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(clippy::exhaustive_structs, reason = "recipes 5 lists them")]
-pub struct Zlib {
-    /// 1 to 9.
-    pub level: u8,
-    /// 9 to 15.
-    pub window_bits: u8,
-    /// Without zlib's header and checksum.
-    pub is_raw: bool,
-    /// 1 to 9.
-    pub mem_level: u8,
-    /// 0 to 4.
-    pub strategy: u8,
-}
-
-/// The form of bytes that are decoded (recipes 5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Codec {
-    /// A zlib stream (RFC 1950).
-    Zlib,
-    /// A deflate stream (RFC 1951).
-    Deflate,
-}
-
-const RAW: u8 = 128;
 
 impl Encoder {
     /// Returns its number.
@@ -57,12 +39,14 @@ impl Encoder {
     pub fn number(self) -> u8 {
         match self {
             Self::Zlib => 1,
+            Self::Xz => 2,
         }
     }
 
     pub(crate) fn of(part: Part, number: u8) -> Result<Self, Error> {
         match number {
             1 => Ok(Self::Zlib),
+            2 => Ok(Self::Xz),
             _ => Err(Error::Unsupported { part, what: "encoder", found: number.into() }),
         }
     }
@@ -72,6 +56,7 @@ impl fmt::Display for Encoder {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Zlib => "zlib",
+            Self::Xz => "xz",
         })
     }
 }
@@ -82,6 +67,7 @@ impl Coder {
     pub fn encoder(&self) -> Encoder {
         match self {
             Self::Zlib(_) => Encoder::Zlib,
+            Self::Xz(_) => Encoder::Xz,
         }
     }
 
@@ -89,53 +75,31 @@ impl Coder {
     #[must_use]
     pub fn memory(&self) -> u64 {
         match self {
-            Self::Zlib(Zlib { window_bits, mem_level, .. }) => (1 << (window_bits + 2)) + (1 << (mem_level + 9)),
+            Self::Zlib(zlib) => zlib.memory(),
+            Self::Xz(xz) => xz.memory(),
         }
     }
 
     pub(super) fn parse(reader: &mut Reader<'_>) -> Result<Self, Error> {
         let (encoder, len) = (reader.u8()?, reader.u8()?);
+        let encoder = Encoder::of(Part::Layout, encoder)?;
         let params = reader.take(len.into())?;
-        let unsupported = |what, found: u8| Error::Unsupported { part: Part::Layout, what, found: found.into() };
-        match (Encoder::of(Part::Layout, encoder)?, params) {
-            (Encoder::Zlib, &[level, bits, mem_level, strategy]) => {
-                let window_bits = bits & !RAW;
-                let is_known = (1..=9).contains(&level)
-                    && (9..=15).contains(&window_bits)
-                    && (1..=9).contains(&mem_level)
-                    && strategy <= 4;
-                if !is_known {
-                    return Err(unsupported("parameter of zlib", level));
-                }
-                Ok(Self::Zlib(Zlib { level, window_bits, is_raw: bits & RAW != 0, mem_level, strategy }))
-            }
-            (Encoder::Zlib, _) => Err(unsupported("number of parameters of zlib", len)),
-        }
+        let known = match encoder {
+            Encoder::Zlib => Zlib::parse(params).map(Self::Zlib),
+            Encoder::Xz => Xz::parse(params).map(Self::Xz),
+        };
+        let found = encoder.number().into();
+        known.ok_or(Error::Unsupported { part: Part::Layout, what: "parameters of encoder", found })
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        match *self {
-            Self::Zlib(Zlib { level, window_bits, is_raw, mem_level, strategy }) => {
-                let bits = window_bits | if is_raw { RAW } else { 0 };
-                out.extend([Encoder::Zlib.number(), 4, level, bits, mem_level, strategy]);
-            }
-        }
-    }
-}
-
-impl Codec {
-    pub(super) fn number(self) -> u8 {
-        match self {
-            Self::Zlib => 1,
-            Self::Deflate => 2,
-        }
-    }
-
-    pub(super) fn of(number: u8) -> Result<Self, Error> {
-        match number {
-            1 => Ok(Self::Zlib),
-            2 => Ok(Self::Deflate),
-            _ => Err(Error::Unsupported { part: Part::Layout, what: "codec of a recipe", found: number.into() }),
-        }
+        let params = match self {
+            Self::Zlib(zlib) => zlib.params(),
+            Self::Xz(xz) => xz.params(),
+        };
+        out.push(self.encoder().number());
+        // Parameters are a few bytes.
+        out.push(u8::try_from(params.len()).unwrap_or(u8::MAX));
+        out.extend(params);
     }
 }

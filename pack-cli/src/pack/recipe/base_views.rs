@@ -7,12 +7,10 @@ use parking_lot::Mutex;
 use sealift_format::num::{at, fit, up_to, wide};
 use sealift_format::{BaseObject, DEPTH_MAX, RecipeCodec, Row, Rows};
 use sealift_store::base::{BaseReader, Bases};
-use sealift_store::container::{
-    Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt,
-};
+use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt};
 
+use super::bodies::{bodies_of, codec_of};
 use super::draft::{DraftPart, DraftRange};
-use super::prove::body_of;
 use super::{HEAD_LEN, LEN_MIN, hash};
 use crate::{Error, Progress};
 
@@ -105,16 +103,23 @@ impl BaseViews {
     ) -> Result<(), ContainerFault> {
         let Some(anatomy) = Anatomy::of(bytes, &Limits::default())? else { return Ok(()) };
         let blocks = Blocks::new(bytes, &anatomy);
-        let mut own = OwnBlocks { of, anatomy: &anatomy, blocks: &blocks, views: HashMap::new(), used: HashSet::new() };
+        let mut codecs = Vec::with_capacity(anatomy.blocks.len());
         for block in &anatomy.blocks {
             progress.check().map_err(io::Error::other)?;
             let mut stored = vec![0; usize::try_from(block.stored_len).map_err(io::Error::other)?];
             bytes.read_exact_at(&mut stored, block.offset)?;
-            if let Some((before, body)) = body_of(block.codec, &stored) {
-                let range = DraftRange { of, offset: block.offset + wide(before), len: wide(body.len()) };
-                self.blocks.entry(*blake3::hash(body).as_bytes()).or_insert(range);
+            for body in bodies_of(block.codec, &stored, 0).into_iter().flatten() {
+                let bytes = stored.get(body.stored.clone()).unwrap_or_default();
+                let range = DraftRange { of, offset: block.offset + wide(body.stored.start), len: wide(bytes.len()) };
+                self.blocks.entry(*blake3::hash(bytes).as_bytes()).or_insert(range);
             }
+            codecs.push(codec_of(block.codec, &stored).map(|(codec, range)| {
+                let len = range.end.saturating_sub(range.start);
+                (codec, DraftRange { of, offset: block.offset + wide(range.start), len: wide(len) })
+            }));
         }
+        let (views, used) = (HashMap::new(), HashSet::new());
+        let mut own = OwnBlocks { of, anatomy: &anatomy, blocks: &blocks, codecs, views, used };
         let mut stored = Vec::new();
         for member in anatomy.members.iter().filter(|member| member.len > 0) {
             progress.check().map_err(io::Error::other)?;
@@ -209,6 +214,8 @@ struct OwnBlocks<'b, 'a> {
     of: DraftPart,
     anatomy: &'a Anatomy,
     blocks: &'b Blocks<'a>,
+    /// By block, how it is decoded and of what, if there is a codec for it.
+    codecs: Vec<Option<(RecipeCodec, DraftRange)>>,
     /// The views of blocks of which members use parts.
     views: HashMap<u32, u32>,
     /// The blocks that members use.
@@ -244,15 +251,8 @@ impl OwnBlocks<'_, '_> {
 
     /// Returns what a block decodes to, if there is a codec for it.
     fn decoded(&self, number: usize) -> Result<Option<ViewSegment>, ContainerFault> {
-        let Some(block) = self.anatomy.blocks.get(number) else { return Ok(None) };
-        let Block { offset, stored_len, codec, .. } = *block;
-        let (codec, before, after) = match codec {
-            BlockCodec::Zlib => (RecipeCodec::Zlib, 0, 0),
-            BlockCodec::Deflate => (RecipeCodec::Deflate, 0, 0),
-            _ => return Ok(None),
-        };
+        let Some((codec, from)) = self.codecs.get(number).copied().flatten() else { return Ok(None) };
         let plain = self.blocks.decoded(fit(number, "the number of blocks").map_err(io::Error::other)?)?;
-        let from = DraftRange { of: self.of, offset: offset + before, len: stored_len - before - after };
         let is_coded = !plain.is_empty();
         Ok(is_coded.then_some(ViewSegment::Decoded { codec, len: wide(plain.len()), from }))
     }

@@ -3,7 +3,6 @@
 use std::io;
 use std::ops::Range;
 
-use sealift_format::Coder;
 use sealift_format::num::{at, size, up_to, wide};
 use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, Part, ReadAt};
 use sealift_store::source::LeafSource;
@@ -22,8 +21,8 @@ const ZEROS_LEN: usize = 4096;
 
 /// A block that an encoder makes.
 struct Made {
-    proved: Proved,
-    plain_len: u64,
+    /// By their place in the block.
+    proved: Vec<Proved>,
 }
 
 /// A part of a member, and where it lies in the container or in a decoded block.
@@ -126,7 +125,7 @@ impl<'a> Dissection<'a> {
         self.stored.sort_by_key(|used| used.start);
         self.inflated.sort_by_key(|(block, used)| (*block, used.start));
         let (mut stored, mut inflated) = (std::mem::take(&mut self.stored).into_iter().peekable(), 0);
-        let uses = std::mem::take(&mut self.inflated);
+        let (uses, all_made) = (std::mem::take(&mut self.inflated), std::mem::take(&mut self.made));
         let blocks = Blocks::new(self.bytes, self.anatomy);
         let mut place = 0_u64;
         for number in 0..=self.anatomy.blocks.len() {
@@ -149,13 +148,16 @@ impl<'a> Dissection<'a> {
             let used = &uses[inflated..inflated + own];
             inflated += own;
             place = block.end();
-            match self.made.get(number).and_then(Option::as_ref) {
+            match all_made.get(number).and_then(Option::as_ref) {
                 Some(made) => {
-                    let Made { proved: Proved { coder, before, after }, plain_len } = *made;
-                    let body = block.offset + wide(before)..block.end() - wide(after);
-                    self.rest(block.offset..body.start, structure)?;
-                    self.encoded(&coder, body.end - body.start, plain_len, (&blocks, number), used, structure)?;
-                    self.rest(body.end..block.end(), structure)?;
+                    let mut from = block.offset;
+                    for proved in &made.proved {
+                        let body = block.offset + wide(proved.stored.start)..block.offset + wide(proved.stored.end);
+                        self.rest(from..body.start, structure)?;
+                        self.encoded(proved, (&blocks, number), used, structure)?;
+                        from = body.end;
+                    }
+                    self.rest(from..block.end(), structure)?;
                 }
                 None => self.rest(block.offset..block.end(), structure)?,
             }
@@ -163,17 +165,16 @@ impl<'a> Dissection<'a> {
         Ok(self.segments)
     }
 
-    /// Adds a block that an encoder makes of these parts of members, and of the structure where they leave gaps.
+    /// Adds a part of a block that an encoder makes of these parts of members, and of the structure where they leave gaps.
     fn encoded(
         &mut self,
-        coder: &Coder,
-        len: u64,
-        plain_len: u64,
+        proved: &Proved,
         (blocks, number): (&Blocks<'_>, usize),
         used: &[(u32, Use)],
         structure: &mut LeafSource,
     ) -> Result<(), ContainerFault> {
-        let (mut inputs, mut place) = (Vec::new(), 0_u64);
+        let (start, end) = (wide(proved.plain.start), wide(proved.plain.end));
+        let (mut inputs, mut place) = (Vec::new(), start);
         let mut plain = None;
         let mut gap = |range: Range<u64>, inputs: &mut Vec<DraftRange>| -> Result<(), ContainerFault> {
             if range.is_empty() {
@@ -191,14 +192,16 @@ impl<'a> Dissection<'a> {
         for (_, Use { start, range }) in used {
             let (mut range, known) = (*range, place.saturating_sub(*start).min(range.len));
             (range.offset, range.len) = (range.offset + known, range.len - known);
+            range.len = range.len.min(end.saturating_sub((*start).max(place)));
             if range.len > 0 {
                 gap(place..(*start).max(place), &mut inputs)?;
                 place = (*start).max(place) + range.len;
                 inputs.push(range);
             }
         }
-        gap(place..plain_len, &mut inputs)?;
-        self.push(DraftSegment::Encoded { coder: *coder, len, inputs });
+        gap(place..end, &mut inputs)?;
+        let len = wide(proved.stored.len());
+        self.push(DraftSegment::Encoded { coder: proved.coder, len, inputs });
         Ok(())
     }
 
@@ -257,7 +260,7 @@ fn prove(bytes: &dyn ReadAt, anatomy: &Anatomy, block: &Block, prover: &Prover) 
     bytes.read_exact_at(&mut stored, block.offset).ok()?;
     let plain = block.decoded(&stored).filter(|plain| !plain.is_empty())?;
     let proved = prover.prove(block, anatomy.hint, &stored, &plain)?;
-    Some(Made { proved, plain_len: wide(plain.len()) })
+    Some(Made { proved })
 }
 
 /// Appends a member's content to the leaves, and hashes it.

@@ -1,0 +1,125 @@
+//! The parts of compressed blocks that encoders may have made.
+
+use std::ops::Range;
+
+use sealift_format::{Coder, RecipeCodec};
+use sealift_store::container::{BlockCodec, Hint};
+
+use super::prove::deflaters;
+use super::xz::Stream;
+
+/// The CRC and the length at the end of a gzip member.
+const GZIP_TRAILER_LEN: usize = 8;
+
+/// A part of a block that an encoder may have made.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Its bytes, in bytes of the block.
+    pub(super) stored: Range<usize>,
+    /// What it encodes, in bytes of what the block decodes to.
+    pub(super) plain: Range<usize>,
+    made: Made,
+}
+
+/// What may have made a body.
+#[derive(Debug)]
+enum Made {
+    Deflate {
+        is_raw: bool,
+    },
+    /// These, and no others.
+    By(Vec<Coder>),
+}
+
+impl Body {
+    /// Returns the coders to try, the likeliest first. `stored` are its bytes.
+    pub(super) fn candidates(&self, hint: Hint, stored: &[u8]) -> Vec<Coder> {
+        match &self.made {
+            Made::Deflate { is_raw } => deflaters(hint, *is_raw, stored),
+            Made::By(coders) => coders.clone(),
+        }
+    }
+}
+
+/// Returns the bodies of a block that decodes to `plain_len` bytes: either those of one of these lists are all made, or none is.
+pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
+    let whole = |made| Body { stored: 0..stored.len(), plain: 0..plain_len, made };
+    match codec {
+        BlockCodec::Zlib => vec![vec![whole(Made::Deflate { is_raw: false })]],
+        BlockCodec::Deflate => vec![vec![whole(Made::Deflate { is_raw: true })]],
+        BlockCodec::Gzip => match gzip_body(stored) {
+            Some(body) => vec![vec![Body { stored: body, ..whole(Made::Deflate { is_raw: true }) }]],
+            None => Vec::new(),
+        },
+        BlockCodec::Xz => xz_bodies(stored, plain_len),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the codec that decodes a block, and the range of it that is decoded; `None` if there is no codec for it.
+pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec, Range<usize>)> {
+    let all = 0..stored.len();
+    match codec {
+        BlockCodec::Zlib => Some((RecipeCodec::Zlib, all)),
+        BlockCodec::Deflate => Some((RecipeCodec::Deflate, all)),
+        BlockCodec::Gzip => Some((RecipeCodec::Deflate, gzip_body(stored)?)),
+        BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
+        _ => None,
+    }
+}
+
+fn xz_bodies(stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
+    let Some(stream) = Stream::of(stored) else { return Vec::new() };
+    let mut found = Vec::new();
+    let chunks = |range: &Range<usize>| stored.get(range.clone()).unwrap_or_default();
+    if let [block] = &stream.blocks[..]
+        && stream.is_of_buffer()
+    {
+        let coders = stream.candidates(block, chunks(&block.chunks), true);
+        found.push(vec![Body { stored: 0..stored.len(), plain: 0..plain_len, made: Made::By(coders) }]);
+    }
+    let mut place = 0_usize;
+    let bodies = stream.blocks.iter().map(|block| {
+        let plain = place..place.saturating_add(block.plain_len);
+        place = plain.end;
+        let made = Made::By(stream.candidates(block, chunks(&block.chunks), false));
+        Body { stored: block.chunks.clone(), plain, made }
+    });
+    found.push(bodies.collect());
+    found
+}
+
+/// Returns the deflate stream of a gzip member (RFC 1952, section 2.3).
+fn gzip_body(stored: &[u8]) -> Option<Range<usize>> {
+    let [0x1f, 0x8b, 8, flags, ..] = *stored else { return None };
+    let mut len = 10;
+    if flags & 4 != 0 {
+        let extra = stored.get(len..len + 2)?;
+        len += 2 + usize::from(u16::from_le_bytes([extra[0], extra[1]]));
+    }
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            len += stored.get(len..)?.iter().position(|byte| *byte == 0)? + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        len += 2;
+    }
+    let end = stored.len().checked_sub(GZIP_TRAILER_LEN)?;
+    (len < end).then_some(len..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_of_gzip_ends_where_the_stream_begins() {
+        let start = |header: &[u8]| gzip_body(&[header, &[0; 9]].concat()).map(|body| body.start);
+        assert_eq!(start(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]), Some(10));
+        assert_eq!(start(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name\0"), Some(15));
+        assert_eq!(start(b"\x1f\x8b\x08\x1c\0\0\0\0\x02\x03\x02\0abn\0c\0"), Some(18));
+        assert_eq!(gzip_body(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name"), None);
+        assert_eq!(gzip_body(b"\x1f\x8b"), None);
+    }
+}
