@@ -16,6 +16,8 @@ pub enum Codec {
     Xz,
     /// An xz stream whose dictionaries have at most 64 MiB.
     XzLarge,
+    /// An lz4 block.
+    Lz4Block,
 }
 
 impl Codec {
@@ -24,6 +26,7 @@ impl Codec {
     pub fn memory(self) -> u64 {
         match self {
             Self::Zlib | Self::Deflate => 1 << 16,
+            Self::Lz4Block => 0,
             Self::XzSmall => (1 << 20) + (1 << 17),
             Self::Xz => (1 << 23) + (1 << 17),
             Self::XzLarge => (1 << 26) + (1 << 17),
@@ -37,6 +40,7 @@ impl Codec {
             Self::XzSmall => 3,
             Self::Xz => 4,
             Self::XzLarge => 5,
+            Self::Lz4Block => 6,
         }
     }
 
@@ -47,6 +51,7 @@ impl Codec {
             3 => Ok(Self::XzSmall),
             4 => Ok(Self::Xz),
             5 => Ok(Self::XzLarge),
+            6 => Ok(Self::Lz4Block),
             _ => Err(Error::Unsupported { part: Part::Layout, what: "codec of a recipe", found: number.into() }),
         }
     }

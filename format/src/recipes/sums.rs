@@ -54,7 +54,7 @@ impl RecipeSums {
                 }
                 SegmentKind::Encoded { coder, .. } => {
                     let Some(coder) = recipes.coders.get(usize::from(*coder)) else { continue };
-                    sums.memory = sums.memory.max(held.saturating_add(coder.memory()));
+                    sums.memory = sums.memory.max(held.saturating_add(coder.memory(input)));
                     let encoder = coder.encoder();
                     let at = match sums.encoders.binary_search_by_key(&encoder, |(encoder, _)| *encoder) {
                         Ok(at) => at,

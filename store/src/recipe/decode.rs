@@ -19,6 +19,11 @@ pub fn decode(codec: RecipeCodec, bytes: &[u8], len: usize) -> Option<Vec<u8>> {
             let out = read(XzReader::new_mem_limit(&mut rest, false, most), len)?;
             rest.is_empty().then_some(out)
         }
+        RecipeCodec::Lz4Block => {
+            let mut out = vec![0; len];
+            let decoded = lz4_flex::block::decompress_into(bytes, &mut out).ok()?;
+            (decoded == len).then_some(out)
+        }
         _ => None,
     }
 }
@@ -41,7 +46,7 @@ fn read(mut from: impl Read, len: usize) -> Option<Vec<u8>> {
 
 #[cfg(all(test, feature = "recipes"))]
 mod tests {
-    use sealift_format::{Coder, Xz, Zlib};
+    use sealift_format::{Coder, Filled, Lz4, Xz, Zlib};
 
     use super::*;
     use crate::recipe::encode;
@@ -85,6 +90,27 @@ mod tests {
         let encoded = encoded.expect("it is shorter");
         assert_eq!(decode(RecipeCodec::XzSmall, &encoded, 1000), None);
         assert_eq!(decode(RecipeCodec::Xz, &encoded, 1000), Some(vec![7; 1000]));
+    }
+
+    #[test]
+    fn what_liblz4_makes_is_decoded() {
+        for level in 1..=12 {
+            check(Coder::Lz4(Lz4 { is_high: true, level, filled: None }), RecipeCodec::Lz4Block);
+            check(Coder::Lz4(Lz4 { is_high: false, level, filled: None }), RecipeCodec::Lz4Block);
+        }
+    }
+
+    #[test]
+    fn liblz4_encodes_what_there_is_room_for() {
+        let plain: Vec<u8> = (0_u32..50_000).flat_map(|n| (n / 7).to_le_bytes()).collect();
+        for (is_high, is_padded) in [(false, false), (false, true), (true, false), (true, true)] {
+            let filled = Some(Filled { room: 4096, is_padded });
+            let coder = Coder::Lz4(Lz4 { is_high, level: 1, filled });
+            let made = encode(&coder, &plain, 4096).expect("it is there").expect("it fits");
+            assert!(made.len() > 4090, "{}", made.len());
+            let decoded = lz4_flex::block::decompress(&made, plain.len()).expect("it is a block");
+            assert!(plain.starts_with(&decoded), "{is_high} {is_padded}");
+        }
     }
 
     fn xz(dictionary_len: u32, filter: u8) -> Xz {

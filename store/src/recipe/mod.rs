@@ -2,6 +2,8 @@
 
 mod decode;
 #[cfg(feature = "recipes")]
+mod lz4;
+#[cfg(feature = "recipes")]
 mod xz;
 #[cfg(feature = "recipes")]
 mod zlib;
@@ -137,6 +139,8 @@ pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>
         Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
         #[cfg(feature = "recipes")]
         Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
         _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
     }
 }

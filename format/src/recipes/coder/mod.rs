@@ -1,5 +1,6 @@
 //! Encoders with their parameters (recipes 5).
 
+mod lz4;
 mod xz;
 mod zlib;
 
@@ -10,6 +11,7 @@ use alloc::vec::Vec;
 use crate::bytes::Reader;
 use crate::{Error, Part};
 
+pub use lz4::{Filled, Lz4};
 pub use xz::Xz;
 pub use zlib::Zlib;
 
@@ -21,6 +23,8 @@ pub enum Encoder {
     Zlib,
     /// liblzma 5.4 and later.
     Xz,
+    /// liblz4 1.9.4 and later.
+    Lz4,
 }
 
 /// An encoder with its parameters.
@@ -31,6 +35,8 @@ pub enum Coder {
     Zlib(Zlib),
     /// xz by liblzma.
     Xz(Xz),
+    /// lz4 blocks by liblz4.
+    Lz4(Lz4),
 }
 
 impl Encoder {
@@ -40,6 +46,7 @@ impl Encoder {
         match self {
             Self::Zlib => 1,
             Self::Xz => 2,
+            Self::Lz4 => 3,
         }
     }
 
@@ -47,6 +54,7 @@ impl Encoder {
         match number {
             1 => Ok(Self::Zlib),
             2 => Ok(Self::Xz),
+            3 => Ok(Self::Lz4),
             _ => Err(Error::Unsupported { part, what: "encoder", found: number.into() }),
         }
     }
@@ -57,6 +65,7 @@ impl fmt::Display for Encoder {
         out.write_str(match self {
             Self::Zlib => "zlib",
             Self::Xz => "xz",
+            Self::Lz4 => "lz4",
         })
     }
 }
@@ -68,15 +77,17 @@ impl Coder {
         match self {
             Self::Zlib(_) => Encoder::Zlib,
             Self::Xz(_) => Encoder::Xz,
+            Self::Lz4(_) => Encoder::Lz4,
         }
     }
 
-    /// Returns the bytes of memory that its encoder takes besides input and output.
+    /// Returns the bytes of memory that its encoder takes besides input and output, for input of so many.
     #[must_use]
-    pub fn memory(&self) -> u64 {
+    pub fn memory(&self, input: u64) -> u64 {
         match self {
             Self::Zlib(zlib) => zlib.memory(),
             Self::Xz(xz) => xz.memory(),
+            Self::Lz4(lz4) => lz4.memory(input),
         }
     }
 
@@ -87,6 +98,7 @@ impl Coder {
         let known = match encoder {
             Encoder::Zlib => Zlib::parse(params).map(Self::Zlib),
             Encoder::Xz => Xz::parse(params).map(Self::Xz),
+            Encoder::Lz4 => Lz4::parse(params).map(Self::Lz4),
         };
         let found = encoder.number().into();
         known.ok_or(Error::Unsupported { part: Part::Layout, what: "parameters of encoder", found })
@@ -96,6 +108,7 @@ impl Coder {
         let params = match self {
             Self::Zlib(zlib) => zlib.params(),
             Self::Xz(xz) => xz.params(),
+            Self::Lz4(lz4) => lz4.params(),
         };
         out.push(self.encoder().number());
         // Parameters are a few bytes.

@@ -2,14 +2,18 @@
 
 use std::ops::Range;
 
-use sealift_format::{Coder, RecipeCodec};
-use sealift_store::container::{BlockCodec, Hint};
+use sealift_format::num::size;
+use sealift_format::{CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
+use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
+use sealift_store::recipe::decode;
 
 use super::prove::deflaters;
 use super::xz::Stream;
 
 /// The CRC and the length at the end of a gzip member.
 const GZIP_TRAILER_LEN: usize = 8;
+/// The usual length of an EROFS block in bytes.
+const EROFS_BLOCK_LEN: usize = 4096;
 
 /// A part of a block that an encoder may have made.
 #[derive(Debug)]
@@ -27,15 +31,22 @@ enum Made {
     Deflate {
         is_raw: bool,
     },
+    Lz4,
     /// These, and no others.
     By(Vec<Coder>),
 }
 
 impl Body {
+    /// Returns whether the encoder may have known more than it encoded.
+    pub(super) fn may_need_following(&self, hint: Hint) -> bool {
+        matches!((&self.made, hint), (Made::Lz4, Hint::None))
+    }
+
     /// Returns the coders to try, the likeliest first. `stored` are its bytes.
     pub(super) fn candidates(&self, hint: Hint, stored: &[u8]) -> Vec<Coder> {
         match &self.made {
             Made::Deflate { is_raw } => deflaters(hint, *is_raw, stored),
+            Made::Lz4 => lz4_coders(hint, stored.len()),
             Made::By(coders) => coders.clone(),
         }
     }
@@ -52,6 +63,7 @@ pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> V
             None => Vec::new(),
         },
         BlockCodec::Xz => xz_bodies(stored, plain_len),
+        BlockCodec::Lz4Block => vec![vec![whole(Made::Lz4)]],
         _ => Vec::new(),
     }
 }
@@ -64,7 +76,19 @@ pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec,
         BlockCodec::Deflate => Some((RecipeCodec::Deflate, all)),
         BlockCodec::Gzip => Some((RecipeCodec::Deflate, gzip_body(stored)?)),
         BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
+        BlockCodec::Lz4Block => Some((RecipeCodec::Lz4Block, all)),
         _ => None,
+    }
+}
+
+/// Returns what a block of any length that a recipe may have decodes to; `None` if it is damaged or longer. `stored` are its bytes.
+pub(super) fn decoded(block: &Block, stored: &[u8]) -> Option<Vec<u8>> {
+    match block.plain {
+        PlainLen::Exactly(len) if len > Block::LONGEST_DECODED && len <= CODED_MAX => {
+            let (codec, range) = codec_of(block.codec, stored)?;
+            decode(codec, stored.get(range)?, size(len))
+        }
+        _ => block.decoded(stored),
     }
 }
 
@@ -87,6 +111,22 @@ fn xz_bodies(stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
     });
     found.push(bodies.collect());
     found
+}
+
+/// Returns the coders to try for an lz4 block of this length, the likeliest first: those of mksquashfs if it made the block, or else those of mkfs.erofs,
+/// which fill a multiple of the file system's blocks.
+fn lz4_coders(hint: Hint, stored_len: usize) -> Vec<Coder> {
+    let coder = |is_high, level, filled| Coder::Lz4(Lz4 { is_high, level, filled });
+    match hint {
+        Hint::Lz4 { is_high: true } => vec![coder(true, 12, None)],
+        Hint::Lz4 { is_high: false } => vec![coder(false, 1, None)],
+        _ => {
+            let room = u32::try_from(stored_len.next_multiple_of(EROFS_BLOCK_LEN)).unwrap_or(u32::MAX);
+            let filled = [true, false].map(|is_padded| Some(Filled { room, is_padded }));
+            let levels = [(false, 1), (true, 9), (true, 12)].into_iter().chain((1..=11).map(|level| (true, level)));
+            levels.flat_map(|(is_high, level)| filled.map(|filled| coder(is_high, level, filled))).collect()
+        }
+    }
 }
 
 /// Returns the deflate stream of a gzip member (RFC 1952, section 2.3).

@@ -1,13 +1,16 @@
 //! Cuts a container into segments: what its members have, what an encoder makes of them, and the rest.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
+use sealift_format::CODED_MAX;
 use sealift_format::num::{at, size, up_to, wide};
-use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, Part, ReadAt};
+use sealift_store::container::{Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Hint, Part, ReadAt};
 use sealift_store::source::LeafSource;
 use sealift_store::threads::parallel::map;
 
+use super::bodies::decoded;
 use super::draft::{DraftPart, DraftRange, DraftSegment};
 use super::prove::{Proved, Prover};
 use crate::{Error, Progress};
@@ -18,6 +21,8 @@ const READ_LEN: usize = 1 << 20;
 const BATCH_LEN: u64 = 8 << 20;
 /// Zeros of at least this length are stored nowhere.
 const ZEROS_LEN: usize = 4096;
+/// Bytes behind an lz4 block that may have had an effect on it: its encoder looks for longer matches than it can use.
+const FOLLOWING_LEN: usize = 64;
 
 /// A block that an encoder makes.
 struct Made {
@@ -56,7 +61,7 @@ impl<'a> Dissection<'a> {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, ContainerFault> {
-        let prover = Prover::default();
+        let (prover, blocks, following) = (Prover::default(), Blocks::new(bytes, anatomy), following(anatomy));
         let mut made = Vec::with_capacity(anatomy.blocks.len());
         let mut rest = &anatomy.blocks[..];
         while !rest.is_empty() {
@@ -70,7 +75,8 @@ impl<'a> Dissection<'a> {
             rest = behind;
             let proved = map(jobs, batch, |block| {
                 progress.check()?;
-                Ok(prove(bytes, anatomy, block, &prover))
+                let next = || next_bytes(&blocks, anatomy, following.get(&block.offset)).unwrap_or_default();
+                Ok(prove(bytes, anatomy.hint, block, &prover, &next))
             });
             made.extend(proved.map_err(io::Error::other)?);
         }
@@ -200,6 +206,9 @@ impl<'a> Dissection<'a> {
             }
         }
         gap(place..end, &mut inputs)?;
+        if !proved.following.is_empty() {
+            inputs.push(append(structure, &proved.following)?);
+        }
         let len = wide(proved.stored.len());
         self.push(DraftSegment::Encoded { coder: proved.coder, len, inputs });
         Ok(())
@@ -254,12 +263,49 @@ fn append(structure: &mut LeafSource, bytes: &[u8]) -> Result<DraftRange, Contai
     Ok(range)
 }
 
+/// Returns the place, as member and offset, that follows each lz4 block in a member.
+fn following(anatomy: &Anatomy) -> HashMap<u64, (usize, u64)> {
+    let mut found = HashMap::new();
+    for (number, member) in anatomy.members.iter().enumerate() {
+        let mut offset = 0;
+        for part in &member.parts {
+            offset += part.len();
+            let Part::Inflated { block, .. } = part else { continue };
+            match anatomy.blocks.get(at(*block)) {
+                Some(block) if block.codec == BlockCodec::Lz4Block && offset < member.len => {
+                    found.entry(block.offset).or_insert((number, offset));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Returns the bytes at a place that may have an effect on what is before it.
+fn next_bytes(blocks: &Blocks<'_>, anatomy: &Anatomy, place: Option<&(usize, u64)>) -> Option<Vec<u8>> {
+    let (number, offset) = place?;
+    let member = anatomy.members.get(*number)?;
+    let mut bytes = vec![0; up_to(member.len.saturating_sub(*offset), FOLLOWING_LEN)];
+    Content::new(blocks, member).read_exact_at(&mut bytes, *offset).ok()?;
+    Some(bytes)
+}
+
 /// Returns how a block is made, if it is.
-fn prove(bytes: &dyn ReadAt, anatomy: &Anatomy, block: &Block, prover: &Prover) -> Option<Made> {
-    let mut stored = vec![0; usize::try_from(block.stored_len).ok()?];
+fn prove(
+    bytes: &dyn ReadAt,
+    hint: Hint,
+    block: &Block,
+    prover: &Prover,
+    following: &dyn Fn() -> Vec<u8>,
+) -> Option<Made> {
+    if block.stored_len > CODED_MAX {
+        return None;
+    }
+    let mut stored = vec![0; size(block.stored_len)];
     bytes.read_exact_at(&mut stored, block.offset).ok()?;
-    let plain = block.decoded(&stored).filter(|plain| !plain.is_empty())?;
-    let proved = prover.prove(block, anatomy.hint, &stored, &plain)?;
+    let plain = decoded(block, &stored).filter(|plain| !plain.is_empty())?;
+    let proved = prover.prove(block, hint, (&stored, &plain), following)?;
     Some(Made { proved })
 }
 

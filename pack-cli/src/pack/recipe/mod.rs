@@ -5,6 +5,8 @@ mod bodies;
 mod dissect;
 mod draft;
 mod layout;
+#[cfg(all(test, feature = "recipes"))]
+mod made_again;
 mod over;
 mod prove;
 mod xz;

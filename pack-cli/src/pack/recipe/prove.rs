@@ -21,6 +21,8 @@ pub(super) struct Proved {
     pub(super) stored: Range<usize>,
     /// What it encodes, in bytes of what the block decodes to.
     pub(super) plain: Range<usize>,
+    /// Bytes that follow in the file: an encoder that fills its output knew them, and they had an effect.
+    pub(super) following: Vec<u8>,
 }
 
 /// What is known of how the blocks of a container were made.
@@ -37,21 +39,39 @@ struct Known {
 }
 
 impl Prover {
-    /// Returns what makes a block, whose stored bytes decode to `plain`; `None` if nothing does.
-    pub(super) fn prove(&self, block: &Block, hint: Hint, stored: &[u8], plain: &[u8]) -> Option<Vec<Proved>> {
+    /// Returns what makes a block, whose stored bytes decode to `plain`; `None` if nothing does. `following` returns what follows in a file that uses it.
+    pub(super) fn prove(
+        &self,
+        block: &Block,
+        hint: Hint,
+        (stored, plain): (&[u8], &[u8]),
+        following: &dyn Fn() -> Vec<u8>,
+    ) -> Option<Vec<Proved>> {
         bodies_of(block.codec, stored, plain.len()).iter().find_map(|bodies| {
             let proved = bodies.iter().map(|body| {
                 let (to, from) = (stored.get(body.stored.clone())?, plain.get(body.plain.clone())?);
-                let coder = self.coder(block.codec, body.candidates(hint, to), from, to)?;
                 let Body { stored, plain, .. } = body;
-                Some(Proved { coder, stored: stored.clone(), plain: plain.clone() })
+                let proved = |coder, following| {
+                    let (stored, plain) = (stored.clone(), plain.clone());
+                    Proved { coder, stored, plain, following }
+                };
+                let candidates = body.candidates(hint, to);
+                if let Some(coder) = self.coder(block.codec, &candidates, from, to) {
+                    return Some(proved(coder, Vec::new()));
+                }
+                let following = if body.may_need_following(hint) { following() } else { Vec::new() };
+                if following.is_empty() {
+                    return None;
+                }
+                let coder = self.coder(block.codec, &candidates, &[from, &following].concat(), to)?;
+                Some(proved(coder, following))
             });
             proved.collect()
         })
     }
 
     /// Returns the first of the candidates that makes `to`, those first that made others.
-    fn coder(&self, codec: BlockCodec, candidates: Vec<Coder>, from: &[u8], to: &[u8]) -> Option<Coder> {
+    fn coder(&self, codec: BlockCodec, candidates: &[Coder], from: &[u8], to: &[u8]) -> Option<Coder> {
         let (mut known, may_be_others) = {
             let state = self.state.lock();
             let known = state.get(&codec);
@@ -59,7 +79,7 @@ impl Prover {
             (coders, known.is_none_or(|known| known.failed < GIVE_UP))
         };
         known.retain(|coder| candidates.contains(coder));
-        let others = candidates.into_iter().filter(|coder| may_be_others && !known.contains(coder));
+        let others = candidates.iter().copied().filter(|coder| may_be_others && !known.contains(coder));
         let found = known.iter().copied().chain(others).find(|coder| makes(coder, from, to));
         let mut state = self.state.lock();
         let known = state.entry(codec).or_default();
