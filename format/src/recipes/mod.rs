@@ -1,5 +1,6 @@
 //! How objects are made of others (recipes 3).
 
+mod codec;
 mod coder;
 mod encode;
 mod parse;
@@ -16,7 +17,8 @@ use crate::index::Object;
 use crate::num::at;
 use crate::row::{Row, Table};
 
-pub use coder::{Codec as RecipeCodec, Coder, Encoder, Zlib};
+pub use codec::Codec as RecipeCodec;
+pub use coder::{Coder, Encoder, Filled, Lz4, Xz, Zlib};
 pub use sums::RecipeSums;
 
 /// Whether this reader implements recipes. The browser's module does not, since it is to be small: it rejects them as unsupported.

@@ -48,13 +48,13 @@ impl RecipeSums {
             let held = input.saturating_add(segment.len);
             match &segment.kind {
                 SegmentKind::Copied(_) | SegmentKind::Zeros => {}
-                SegmentKind::Decoded { .. } => {
+                SegmentKind::Decoded { codec, .. } => {
                     add("decoded_bytes", &mut sums.decoded_bytes, segment.len)?;
-                    sums.memory = sums.memory.max(held);
+                    sums.memory = sums.memory.max(held.saturating_add(codec.memory()));
                 }
                 SegmentKind::Encoded { coder, .. } => {
                     let Some(coder) = recipes.coders.get(usize::from(*coder)) else { continue };
-                    sums.memory = sums.memory.max(held.saturating_add(coder.memory()));
+                    sums.memory = sums.memory.max(held.saturating_add(coder.memory(input)));
                     let encoder = coder.encoder();
                     let at = match sums.encoders.binary_search_by_key(&encoder, |(encoder, _)| *encoder) {
                         Ok(at) => at,

@@ -1,17 +1,22 @@
 //! Makes the bytes that recipes and views state (recipes 3 and 4).
 
-#[cfg_attr(not(feature = "recipes"), path = "no_zlib.rs")]
+mod decode;
+#[cfg(feature = "recipes")]
+mod lz4;
+#[cfg(feature = "recipes")]
+mod xz;
+#[cfg(feature = "recipes")]
 mod zlib;
 
 use std::ops::Range;
 
-use flate2::{Decompress, FlushDecompress, Status};
 use sealift_format::num::{size, wide};
-use sealift_format::{Coder, PartOf, RecipeCodec, Recipes, Segment, SegmentKind};
+use sealift_format::{Coder, PartOf, Recipes, Segment, SegmentKind};
 use sealift_verify::content::ContentError;
 
 use crate::Error;
 use crate::threads::parallel::map;
+pub use decode::decode;
 
 /// The bytes of input that are encoded or decoded together, on all threads, unless a single segment has more.
 const BATCH_LEN: u64 = 8 << 20;
@@ -130,46 +135,12 @@ fn code(recipes: &Recipes, row: u32, segment: &Segment, bytes: &[u8]) -> Result<
 /// Returns an error if this program has no such encoder, or it fails.
 pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
     match coder {
+        #[cfg(feature = "recipes")]
         Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
         _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
-    }
-}
-
-/// Returns the `len` bytes that `bytes`, all of them, decode to; `None` if they do not.
-#[must_use]
-pub fn decode(codec: RecipeCodec, bytes: &[u8], len: usize) -> Option<Vec<u8>> {
-    let has_header = match codec {
-        RecipeCodec::Zlib => true,
-        RecipeCodec::Deflate => false,
-        _ => return None,
-    };
-    let mut decoder = Decompress::new(has_header);
-    let mut out = Vec::with_capacity(len);
-    let status = decoder.decompress_vec(bytes, &mut out, FlushDecompress::Finish).ok()?;
-    let is_all = status == Status::StreamEnd && decoder.total_in() == wide(bytes.len()) && out.len() == len;
-    is_all.then_some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use sealift_format::Zlib;
-
-    use super::*;
-
-    #[cfg(feature = "recipes")]
-    #[test]
-    fn what_zlib_encodes_is_decoded() {
-        let plain: Vec<u8> = (0_u32..50_000).flat_map(|n| (n / 7).to_le_bytes()).collect();
-        for (level, is_raw) in [(1, false), (6, true), (9, false)] {
-            let coder = Coder::Zlib(Zlib { level, window_bits: 15, is_raw, mem_level: 8, strategy: 0 });
-            let encoded = encode(&coder, &plain, plain.len()).expect("it is there").expect("it is shorter");
-            let codec = if is_raw { RecipeCodec::Deflate } else { RecipeCodec::Zlib };
-            assert_eq!(decode(codec, &encoded, plain.len()).as_deref(), Some(&plain[..]));
-            assert_eq!(decode(codec, &encoded[..encoded.len() - 1], plain.len()), None);
-            assert_eq!(decode(codec, &[&encoded[..], b"x"].concat(), plain.len()), None);
-            assert_eq!(decode(codec, &encoded, plain.len() - 1), None);
-            assert_eq!(encode(&coder, &plain, encoded.len()).expect("it is there").as_ref(), Some(&encoded));
-            assert_eq!(encode(&coder, &plain, encoded.len() - 1).expect("it is there"), None);
-        }
     }
 }

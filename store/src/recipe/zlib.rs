@@ -18,7 +18,7 @@ use crate::Error;
 /// # Errors
 /// Returns an error if there is not enough memory.
 pub(super) fn encode(parameters: &Zlib, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
-    // deflate takes a full buffer for one that is too small.
+    // deflate ends a raw stream only in a call that leaves room.
     let room = len.saturating_add(1);
     let (Ok(avail_in), Ok(avail_out)) = (bytes.len().try_into(), room.try_into()) else { return Ok(None) };
     let bits = c_int::from(parameters.window_bits) * if parameters.is_raw { -1 } else { 1 };

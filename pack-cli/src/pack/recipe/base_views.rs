@@ -4,15 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use parking_lot::Mutex;
-use sealift_format::num::{at, fit, up_to, wide};
-use sealift_format::{BaseObject, DEPTH_MAX, RecipeCodec, Row, Rows};
+use sealift_format::num::{at, fit, size, up_to, wide};
+use sealift_format::{BaseObject, CODED_MAX, DEPTH_MAX, RecipeCodec, Row, Rows};
 use sealift_store::base::{BaseReader, Bases};
-use sealift_store::container::{
-    Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt,
-};
+use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt};
 
+use super::bodies::{bodies_of, codec_of, decoded};
 use super::draft::{DraftPart, DraftRange};
-use super::prove::body_of;
 use super::{HEAD_LEN, LEN_MIN, hash};
 use crate::{Error, Progress};
 
@@ -105,16 +103,30 @@ impl BaseViews {
     ) -> Result<(), ContainerFault> {
         let Some(anatomy) = Anatomy::of(bytes, &Limits::default())? else { return Ok(()) };
         let blocks = Blocks::new(bytes, &anatomy);
-        let mut own = OwnBlocks { of, anatomy: &anatomy, blocks: &blocks, views: HashMap::new(), used: HashSet::new() };
+        let mut codecs = Vec::with_capacity(anatomy.blocks.len());
         for block in &anatomy.blocks {
             progress.check().map_err(io::Error::other)?;
-            let mut stored = vec![0; usize::try_from(block.stored_len).map_err(io::Error::other)?];
-            bytes.read_exact_at(&mut stored, block.offset)?;
-            if let Some((before, body)) = body_of(block.codec, &stored) {
-                let range = DraftRange { of, offset: block.offset + wide(before), len: wide(body.len()) };
-                self.blocks.entry(*blake3::hash(body).as_bytes()).or_insert(range);
+            if block.stored_len > CODED_MAX {
+                codecs.push(None);
+                continue;
             }
+            let mut stored = vec![0; size(block.stored_len)];
+            bytes.read_exact_at(&mut stored, block.offset)?;
+            for body in bodies_of(block.codec, &stored, 0).into_iter().flatten() {
+                let bytes = stored.get(body.stored.clone()).unwrap_or_default();
+                let range = DraftRange { of, offset: block.offset + wide(body.stored.start), len: wide(bytes.len()) };
+                self.blocks.entry(*blake3::hash(bytes).as_bytes()).or_insert(range);
+            }
+            let coded = codec_of(block.codec, &stored).and_then(|(codec, range)| {
+                let len = wide(decoded(block, &stored)?.len());
+                let from = range.start..range.end.max(range.start);
+                let from = DraftRange { of, offset: block.offset + wide(from.start), len: wide(from.len()) };
+                Some((codec, len, from)).filter(|_| len > 0)
+            });
+            codecs.push(coded);
         }
+        let (views, used) = (HashMap::new(), HashSet::new());
+        let mut own = OwnBlocks { of, anatomy: &anatomy, codecs, views, used };
         let mut stored = Vec::new();
         for member in anatomy.members.iter().filter(|member| member.len > 0) {
             progress.check().map_err(io::Error::other)?;
@@ -143,7 +155,7 @@ impl BaseViews {
     /// Adds what is of no member: its bytes between them, and blocks that no member uses, decoded.
     fn add_structure(
         &mut self,
-        own: &OwnBlocks<'_, '_>,
+        own: &OwnBlocks<'_>,
         stored: Vec<std::ops::Range<u64>>,
         len: u64,
         path: &[u8],
@@ -166,7 +178,7 @@ impl BaseViews {
             if own.used.contains(&fit(number, "the number of blocks").unwrap_or(u32::MAX)) {
                 continue;
             }
-            match own.decoded(number)? {
+            match own.decoded(number) {
                 Some(segment) => segments.push(segment),
                 None => segments.extend(copied(block.offset..block.end())),
             }
@@ -205,17 +217,18 @@ impl ViewSegment {
 }
 
 /// The blocks of one container.
-struct OwnBlocks<'b, 'a> {
+struct OwnBlocks<'a> {
     of: DraftPart,
     anatomy: &'a Anatomy,
-    blocks: &'b Blocks<'a>,
+    /// By block, how it is decoded, to what length, and of what, if there is a codec for it.
+    codecs: Vec<Option<(RecipeCodec, u64, DraftRange)>>,
     /// The views of blocks of which members use parts.
     views: HashMap<u32, u32>,
     /// The blocks that members use.
     used: HashSet<u32>,
 }
 
-impl OwnBlocks<'_, '_> {
+impl OwnBlocks<'_> {
     /// Returns the segments of a member; `None` if one of its blocks has no codec here.
     fn segments(&mut self, views: &mut BaseViews, parts: &[Part]) -> Result<Option<Vec<ViewSegment>>, ContainerFault> {
         let mut segments = Vec::new();
@@ -224,7 +237,7 @@ impl OwnBlocks<'_, '_> {
                 Part::Stored { offset, len } => ViewSegment::Copied(DraftRange { of: self.of, offset, len }),
                 Part::Hole { len } => ViewSegment::Zeros(len),
                 Part::Inflated { block, start, len } => {
-                    let Some(decoded) = self.decoded(at(block))? else { return Ok(None) };
+                    let Some(decoded) = self.decoded(at(block)) else { return Ok(None) };
                     self.used.insert(block);
                     if start == 0 && decoded.len() == len {
                         decoded
@@ -243,18 +256,9 @@ impl OwnBlocks<'_, '_> {
     }
 
     /// Returns what a block decodes to, if there is a codec for it.
-    fn decoded(&self, number: usize) -> Result<Option<ViewSegment>, ContainerFault> {
-        let Some(block) = self.anatomy.blocks.get(number) else { return Ok(None) };
-        let Block { offset, stored_len, codec, .. } = *block;
-        let (codec, before, after) = match codec {
-            BlockCodec::Zlib => (RecipeCodec::Zlib, 0, 0),
-            BlockCodec::Deflate => (RecipeCodec::Deflate, 0, 0),
-            _ => return Ok(None),
-        };
-        let plain = self.blocks.decoded(fit(number, "the number of blocks").map_err(io::Error::other)?)?;
-        let from = DraftRange { of: self.of, offset: offset + before, len: stored_len - before - after };
-        let is_coded = !plain.is_empty();
-        Ok(is_coded.then_some(ViewSegment::Decoded { codec, len: wide(plain.len()), from }))
+    fn decoded(&self, number: usize) -> Option<ViewSegment> {
+        let (codec, len, from) = self.codecs.get(number).copied().flatten()?;
+        Some(ViewSegment::Decoded { codec, len, from })
     }
 }
 

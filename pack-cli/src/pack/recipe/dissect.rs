@@ -1,14 +1,16 @@
 //! Cuts a container into segments: what its members have, what an encoder makes of them, and the rest.
 
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
-use sealift_format::Coder;
+use sealift_format::CODED_MAX;
 use sealift_format::num::{at, size, up_to, wide};
-use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, Part, ReadAt};
+use sealift_store::container::{Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Hint, Part, ReadAt};
 use sealift_store::source::LeafSource;
 use sealift_store::threads::parallel::map;
 
+use super::bodies::decoded;
 use super::draft::{DraftPart, DraftRange, DraftSegment};
 use super::prove::{Proved, Prover};
 use crate::{Error, Progress};
@@ -21,11 +23,13 @@ const BATCH_LEN: u64 = 8 << 20;
 const GIVE_UP: usize = 16;
 /// Zeros of at least this length are stored nowhere.
 const ZEROS_LEN: usize = 4096;
+/// Bytes behind an lz4 block that may have had an effect on it: its encoder looks for longer matches than it can use.
+const FOLLOWING_LEN: usize = 64;
 
 /// A block that an encoder makes.
 struct Made {
-    proved: Proved,
-    plain_len: u64,
+    /// By their place in the block.
+    proved: Vec<Proved>,
 }
 
 /// A part of a member, and where it lies in the container or in a decoded block.
@@ -60,6 +64,8 @@ impl<'a> Dissection<'a> {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, ContainerFault> {
+        prover.forget_failures();
+        let (blocks, following) = (Blocks::new(bytes, anatomy), following(anatomy));
         let mut made: Vec<Option<Made>> = Vec::with_capacity(anatomy.blocks.len());
         let mut rest = &anatomy.blocks[..];
         while !rest.is_empty() {
@@ -77,7 +83,8 @@ impl<'a> Dissection<'a> {
             rest = behind;
             let proved = map(jobs, batch, |block| {
                 progress.check()?;
-                Ok(prove(bytes, anatomy, block, prover))
+                let next = || next_bytes(&blocks, anatomy, following.get(&block.offset)).unwrap_or_default();
+                Ok(prove(bytes, anatomy.hint, block, prover, &next))
             });
             made.extend(proved.map_err(io::Error::other)?);
         }
@@ -132,7 +139,7 @@ impl<'a> Dissection<'a> {
         self.stored.sort_by_key(|used| used.start);
         self.inflated.sort_by_key(|(block, used)| (*block, used.start));
         let (mut stored, mut inflated) = (std::mem::take(&mut self.stored).into_iter().peekable(), 0);
-        let uses = std::mem::take(&mut self.inflated);
+        let (uses, all_made) = (std::mem::take(&mut self.inflated), std::mem::take(&mut self.made));
         let blocks = Blocks::new(self.bytes, self.anatomy);
         let mut place = 0_u64;
         for number in 0..=self.anatomy.blocks.len() {
@@ -155,13 +162,16 @@ impl<'a> Dissection<'a> {
             let used = &uses[inflated..inflated + own];
             inflated += own;
             place = block.end();
-            match self.made.get(number).and_then(Option::as_ref) {
+            match all_made.get(number).and_then(Option::as_ref) {
                 Some(made) => {
-                    let Made { proved: Proved { coder, before, after }, plain_len } = *made;
-                    let body = block.offset + wide(before)..block.end() - wide(after);
-                    self.rest(block.offset..body.start, structure)?;
-                    self.encoded(&coder, body.end - body.start, plain_len, (&blocks, number), used, structure)?;
-                    self.rest(body.end..block.end(), structure)?;
+                    let mut from = block.offset;
+                    for proved in &made.proved {
+                        let body = block.offset + wide(proved.stored.start)..block.offset + wide(proved.stored.end);
+                        self.rest(from..body.start, structure)?;
+                        self.encoded(proved, (&blocks, number), used, structure)?;
+                        from = body.end;
+                    }
+                    self.rest(from..block.end(), structure)?;
                 }
                 None => self.rest(block.offset..block.end(), structure)?,
             }
@@ -169,17 +179,16 @@ impl<'a> Dissection<'a> {
         Ok(self.segments)
     }
 
-    /// Adds a block that an encoder makes of these parts of members, and of the structure where they leave gaps.
+    /// Adds a part of a block that an encoder makes of these parts of members, and of the structure where they leave gaps.
     fn encoded(
         &mut self,
-        coder: &Coder,
-        len: u64,
-        plain_len: u64,
+        proved: &Proved,
         (blocks, number): (&Blocks<'_>, usize),
         used: &[(u32, Use)],
         structure: &mut LeafSource,
     ) -> Result<(), ContainerFault> {
-        let (mut inputs, mut place) = (Vec::new(), 0_u64);
+        let (start, end) = (wide(proved.plain.start), wide(proved.plain.end));
+        let (mut inputs, mut place) = (Vec::new(), start);
         let mut plain = None;
         let mut gap = |range: Range<u64>, inputs: &mut Vec<DraftRange>| -> Result<(), ContainerFault> {
             if range.is_empty() {
@@ -197,14 +206,19 @@ impl<'a> Dissection<'a> {
         for (_, Use { start, range }) in used {
             let (mut range, known) = (*range, place.saturating_sub(*start).min(range.len));
             (range.offset, range.len) = (range.offset + known, range.len - known);
+            range.len = range.len.min(end.saturating_sub((*start).max(place)));
             if range.len > 0 {
                 gap(place..(*start).max(place), &mut inputs)?;
                 place = (*start).max(place) + range.len;
                 inputs.push(range);
             }
         }
-        gap(place..plain_len, &mut inputs)?;
-        self.push(DraftSegment::Encoded { coder: *coder, len, inputs });
+        gap(place..end, &mut inputs)?;
+        if !proved.following.is_empty() {
+            inputs.push(append(structure, &proved.following)?);
+        }
+        let len = wide(proved.stored.len());
+        self.push(DraftSegment::Encoded { coder: proved.coder, len, inputs });
         Ok(())
     }
 
@@ -257,13 +271,50 @@ fn append(structure: &mut LeafSource, bytes: &[u8]) -> Result<DraftRange, Contai
     Ok(range)
 }
 
+/// Returns the place, as member and offset, that follows each lz4 block in a member.
+fn following(anatomy: &Anatomy) -> HashMap<u64, (usize, u64)> {
+    let mut found = HashMap::new();
+    for (number, member) in anatomy.members.iter().enumerate() {
+        let mut offset = 0;
+        for part in &member.parts {
+            offset += part.len();
+            let Part::Inflated { block, .. } = part else { continue };
+            match anatomy.blocks.get(at(*block)) {
+                Some(block) if block.codec == BlockCodec::Lz4Block && offset < member.len => {
+                    found.entry(block.offset).or_insert((number, offset));
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Returns the bytes at a place that may have an effect on what is before it.
+fn next_bytes(blocks: &Blocks<'_>, anatomy: &Anatomy, place: Option<&(usize, u64)>) -> Option<Vec<u8>> {
+    let (number, offset) = place?;
+    let member = anatomy.members.get(*number)?;
+    let mut bytes = vec![0; up_to(member.len.saturating_sub(*offset), FOLLOWING_LEN)];
+    Content::new(blocks, member).read_exact_at(&mut bytes, *offset).ok()?;
+    Some(bytes)
+}
+
 /// Returns how a block is made, if it is.
-fn prove(bytes: &dyn ReadAt, anatomy: &Anatomy, block: &Block, prover: &Prover) -> Option<Made> {
-    let mut stored = vec![0; usize::try_from(block.stored_len).ok()?];
+fn prove(
+    bytes: &dyn ReadAt,
+    hint: Hint,
+    block: &Block,
+    prover: &Prover,
+    following: &dyn Fn() -> Vec<u8>,
+) -> Option<Made> {
+    if block.stored_len > CODED_MAX {
+        return None;
+    }
+    let mut stored = vec![0; size(block.stored_len)];
     bytes.read_exact_at(&mut stored, block.offset).ok()?;
-    let plain = block.decoded(&stored).filter(|plain| !plain.is_empty())?;
-    let proved = prover.prove(block, anatomy.hint, &stored, &plain)?;
-    Some(Made { proved, plain_len: wide(plain.len()) })
+    let plain = decoded(block, &stored).filter(|plain| !plain.is_empty())?;
+    let proved = prover.prove(block, hint, (&stored, &plain), following)?;
+    Some(Made { proved })
 }
 
 /// Appends a member's content to the leaves, and hashes it.

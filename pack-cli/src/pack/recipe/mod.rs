@@ -1,11 +1,15 @@
 //! Finds containers in the sources, and how they are made of their members: recipes (recipes 3).
 
 mod base_views;
+mod bodies;
 mod dissect;
 mod draft;
 mod layout;
+#[cfg(all(test, feature = "recipes"))]
+mod made_again;
 mod over;
 mod prove;
+mod xz;
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,0 +1,209 @@
+//! The parts of compressed blocks that encoders may have made.
+
+use std::ops::Range;
+
+use sealift_format::num::size;
+use sealift_format::{CODED_MAX, Coder, Filled, Lz4, RecipeCodec, Zlib};
+use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
+use sealift_store::recipe::decode;
+
+use super::xz::Stream;
+
+/// The CRC and the length at the end of a gzip member.
+const GZIP_TRAILER_LEN: usize = 8;
+/// The usual length of an EROFS block in bytes.
+const EROFS_BLOCK_LEN: usize = 4096;
+
+/// A part of a block that an encoder may have made.
+#[derive(Debug)]
+pub(super) struct Body {
+    /// Its bytes, in bytes of the block.
+    pub(super) stored: Range<usize>,
+    /// What it encodes, in bytes of what the block decodes to.
+    pub(super) plain: Range<usize>,
+    made: Made,
+}
+
+/// What may have made a body.
+#[derive(Debug)]
+enum Made {
+    /// A zlib stream.
+    Zlib,
+    /// A deflate stream, with the extra flags of the gzip member around it, if there is one.
+    Deflate(Option<u8>),
+    Lz4,
+    /// These, and no others.
+    By(Vec<Coder>),
+}
+
+impl Body {
+    /// Returns whether the encoder may have known more than it encoded.
+    pub(super) fn may_need_following(&self, hint: Hint) -> bool {
+        matches!((&self.made, hint), (Made::Lz4, Hint::None))
+    }
+
+    /// Returns the coders to try, the likeliest first. `stored` are its bytes.
+    pub(super) fn candidates(&self, hint: Hint, stored: &[u8]) -> Vec<Coder> {
+        match &self.made {
+            Made::Zlib => zlib_coders(hint, stored),
+            Made::Deflate(extra_flags) => deflate_coders(hint, *extra_flags),
+            Made::Lz4 => lz4_coders(hint, stored.len()),
+            Made::By(coders) => coders.clone(),
+        }
+    }
+}
+
+/// Returns the bodies of a block that decodes to `plain_len` bytes: either those of one of these lists are all made, or none is.
+pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
+    let whole = |made| Body { stored: 0..stored.len(), plain: 0..plain_len, made };
+    match codec {
+        BlockCodec::Zlib => vec![vec![whole(Made::Zlib)]],
+        BlockCodec::Deflate => vec![vec![whole(Made::Deflate(None))]],
+        BlockCodec::Gzip => match gzip_body(stored) {
+            Some(body) => vec![vec![Body { stored: body, ..whole(Made::Deflate(stored.get(8).copied())) }]],
+            None => Vec::new(),
+        },
+        BlockCodec::Xz => xz_bodies(stored, plain_len),
+        BlockCodec::Lz4Block => vec![vec![whole(Made::Lz4)]],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the codec that decodes a block, and the range of it that is decoded; `None` if there is no codec for it.
+pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec, Range<usize>)> {
+    let all = 0..stored.len();
+    match codec {
+        BlockCodec::Zlib => Some((RecipeCodec::Zlib, all)),
+        BlockCodec::Deflate => Some((RecipeCodec::Deflate, all)),
+        BlockCodec::Gzip => Some((RecipeCodec::Deflate, gzip_body(stored)?)),
+        BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
+        BlockCodec::Lz4Block => Some((RecipeCodec::Lz4Block, all)),
+        _ => None,
+    }
+}
+
+/// Returns what a block of any length that a recipe may have decodes to; `None` if it is damaged or longer. `stored` are its bytes.
+pub(super) fn decoded(block: &Block, stored: &[u8]) -> Option<Vec<u8>> {
+    match block.plain {
+        PlainLen::Exactly(len) if len > Block::LONGEST_DECODED && len <= CODED_MAX => {
+            let (codec, range) = codec_of(block.codec, stored)?;
+            decode(codec, stored.get(range)?, size(len))
+        }
+        _ => block.decoded(stored),
+    }
+}
+
+fn xz_bodies(stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
+    let Some(stream) = Stream::of(stored) else { return Vec::new() };
+    let mut found = Vec::new();
+    let chunks = |range: &Range<usize>| stored.get(range.clone()).unwrap_or_default();
+    if let [block] = &stream.blocks[..]
+        && stream.is_of_buffer()
+    {
+        let coders = stream.candidates(block, chunks(&block.chunks), true);
+        found.push(vec![Body { stored: 0..stored.len(), plain: 0..plain_len, made: Made::By(coders) }]);
+    }
+    let mut place = 0_usize;
+    let bodies = stream.blocks.iter().map(|block| {
+        let plain = place..place.saturating_add(block.plain_len);
+        place = plain.end;
+        let made = Made::By(stream.candidates(block, chunks(&block.chunks), false));
+        Body { stored: block.chunks.clone(), plain, made }
+    });
+    found.push(bodies.collect());
+    found
+}
+
+/// Returns the coders to try for a zlib stream, the likeliest first.
+fn zlib_coders(hint: Hint, stored: &[u8]) -> Vec<Coder> {
+    // The header has the window, and one of four classes of levels (RFC 1950, section 2.2).
+    let (window_bits, levels): (u8, &[u8]) = match stored {
+        [method, flags, ..] => ((method >> 4) + 8, [&[1][..], &[5, 4, 3, 2], &[6], &[9, 7, 8]][usize::from(flags >> 6)]),
+        _ => (15, &[6]),
+    };
+    let zlib = Zlib { level: 0, window_bits: window_bits.clamp(9, 15), is_raw: false, mem_level: 8, strategy: 0 };
+    coders_like(hint, zlib, levels, &[8])
+}
+
+/// Returns the coders to try for a deflate stream, the likeliest first.
+fn deflate_coders(hint: Hint, extra_flags: Option<u8>) -> Vec<Coder> {
+    // The header of a gzip member says whether it was made slowly or fast (RFC 1952, section 2.3.1).
+    let levels: &[u8] = match extra_flags {
+        Some(2) => &[9],
+        Some(4) => &[1],
+        _ => &[6, 9],
+    };
+    // 8 is the default. Short streams of gzip(1), which has larger tables, are the same with 8, some only with 9.
+    let mem_levels: &[u8] = if extra_flags.is_some() { &[8, 9] } else { &[8] };
+    coders_like(hint, Zlib { level: 0, window_bits: 15, is_raw: true, mem_level: 8, strategy: 0 }, levels, mem_levels)
+}
+
+/// Returns coders with one of these levels, unless the hint has it, and one of these sizes of tables.
+fn coders_like(hint: Hint, like: Zlib, levels: &[u8], mem_levels: &[u8]) -> Vec<Coder> {
+    let (levels, strategies) = match hint {
+        Hint::Zlib { level, strategies } => {
+            let strategies: &[u8] = if strategies > 1 { &[0, 1, 2, 3, 4] } else { &[0] };
+            (u8::try_from(level).into_iter().collect(), strategies)
+        }
+        _ => (levels.to_vec(), &[0][..]),
+    };
+    let mut found = Vec::new();
+    for mem_level in mem_levels {
+        for strategy in strategies {
+            let coder = |level: &u8| Coder::Zlib(Zlib { level: *level, mem_level: *mem_level, strategy: *strategy, ..like });
+            found.extend(levels.iter().map(coder));
+        }
+    }
+    found
+}
+
+/// Returns the coders to try for an lz4 block of this length, the likeliest first: those of mksquashfs if it made the block, or else those of mkfs.erofs,
+/// which fill a multiple of the file system's blocks.
+fn lz4_coders(hint: Hint, stored_len: usize) -> Vec<Coder> {
+    let coder = |is_high, level, filled| Coder::Lz4(Lz4 { is_high, level, filled });
+    match hint {
+        Hint::Lz4 { is_high: true } => vec![coder(true, 12, None)],
+        Hint::Lz4 { is_high: false } => vec![coder(false, 1, None)],
+        _ => {
+            let room = u32::try_from(stored_len.next_multiple_of(EROFS_BLOCK_LEN)).unwrap_or(u32::MAX);
+            let filled = [true, false].map(|is_padded| Some(Filled { room, is_padded }));
+            let levels = [(false, 1), (true, 9), (true, 12)].into_iter().chain((1..=11).map(|level| (true, level)));
+            levels.flat_map(|(is_high, level)| filled.map(|filled| coder(is_high, level, filled))).collect()
+        }
+    }
+}
+
+/// Returns the deflate stream of a gzip member (RFC 1952, section 2.3).
+fn gzip_body(stored: &[u8]) -> Option<Range<usize>> {
+    let [0x1f, 0x8b, 8, flags, ..] = *stored else { return None };
+    let mut len = 10;
+    if flags & 4 != 0 {
+        let extra = stored.get(len..len + 2)?;
+        len += 2 + usize::from(u16::from_le_bytes([extra[0], extra[1]]));
+    }
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            len += stored.get(len..)?.iter().position(|byte| *byte == 0)? + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        len += 2;
+    }
+    let end = stored.len().checked_sub(GZIP_TRAILER_LEN)?;
+    (len < end).then_some(len..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_header_of_gzip_ends_where_the_stream_begins() {
+        let start = |header: &[u8]| gzip_body(&[header, &[0; 9]].concat()).map(|body| body.start);
+        assert_eq!(start(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]), Some(10));
+        assert_eq!(start(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name\0"), Some(15));
+        assert_eq!(start(b"\x1f\x8b\x08\x1c\0\0\0\0\x02\x03\x02\0abn\0c\0"), Some(18));
+        assert_eq!(gzip_body(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name"), None);
+        assert_eq!(gzip_body(b"\x1f\x8b"), None);
+    }
+}
