@@ -8,6 +8,7 @@ mod clean;
 mod contiguous;
 mod deltas;
 mod exchanged;
+mod failing;
 mod held;
 mod installed;
 mod kept;

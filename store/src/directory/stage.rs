@@ -107,6 +107,11 @@ impl StageKind {
     }
 }
 
+/// The empty directory that shows whether directories can be moved out of the stage.
+const TRIAL: &str = "trial";
+/// Its name beside the target.
+const TRIAL_SUFFIX: &str = ".sealift-trial";
+
 impl TreeStage {
     /// The target's next state.
     pub const STATE: &str = crate::Stage::STATE;
@@ -303,14 +308,11 @@ impl TreeStage {
 
     /// Tries whether the tree can become the target by a rename: an empty directory moves out of the stage.
     pub fn moves_directories(&self, site: &Site) -> Result<bool, Error> {
-        const TRIAL: &str = "trial";
-        let (own, to) = (self.own(), site.place().sibling(".sealift-trial")?);
+        let (own, to) = (self.own(), site.place().sibling(TRIAL_SUFFIX)?);
         let failed = |error| Error::io("create", to.path(), error);
+        // What a killed run left.
         for (at, name) in [(own.fd(), TRIAL.as_bytes()), (to.parent(), to.name().as_bytes())] {
-            match unlinkat(at, name, AtFlags::REMOVEDIR) {
-                Ok(()) | Err(Errno::NOENT) => {} // left by a killed run
-                Err(error) => return Err(failed(error)),
-            }
+            remove_empty(at, name).map_err(failed)?;
         }
         mkdirat(own.fd(), TRIAL, Mode::RWXU).map_err(failed)?;
         let moved = rename_new(own.fd(), TRIAL.as_bytes(), to.parent(), to.name().as_bytes());
@@ -364,9 +366,20 @@ impl TreeStage {
 
     /// Removes the stage and everything in it.
     pub fn remove(self, site: &Site) -> Result<(), Error> {
+        let trial = site.place().sibling(TRIAL_SUFFIX)?;
+        let removed = remove_empty(trial.parent(), trial.name().as_bytes());
+        removed.map_err(|error| Error::io("remove", trial.path(), error))?;
         self.dir.remove()?;
         site.remove_empty_folder();
         Ok(())
+    }
+}
+
+/// Removes an empty directory, if it is there.
+fn remove_empty(at: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    match unlinkat(at, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOENT) => Ok(()),
+        removed => removed,
     }
 }
 

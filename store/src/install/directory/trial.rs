@@ -88,6 +88,8 @@ impl Drop for Trial<'_> {
     }
 }
 
+/// Some programs behind it report EIO for what they do not have.
+const FUSE: &str = "FUSE";
 const PRIVATE: Mode = Mode::from_raw_mode(0o600);
 /// Bits of which no file system without permission bits has a look-alike.
 const SOME_MODE: u16 = 0o641;
@@ -127,10 +129,21 @@ impl<'a> Trial<'a> {
         if is_there { Ok(()) } else { Err(Errno::NOTSUP) }
     }
 
-    fn keeps_modes(&self) -> bool {
-        let set = fchmod(&self.file, Mode::from_raw_mode(SOME_MODE.into()));
-        let found = fstat(&self.file).map(|stat| stat.st_mode & 0o7777);
-        set.and_then(|()| fchmod(&self.file, PRIVATE)).is_ok() && found == Ok(SOME_MODE.into())
+    /// Returns `None` if something is refused.
+    fn unless_refused(&self, tried: Result<(), Errno>) -> Result<Option<()>, Errno> {
+        match tried {
+            Err(error) if has_failed(error, self.directory) => Err(error),
+            tried => Ok(tried.ok()),
+        }
+    }
+
+    fn keeps_modes(&self) -> Result<bool, Errno> {
+        if self.unless_refused(fchmod(&self.file, Mode::from_raw_mode(SOME_MODE.into())))?.is_none() {
+            return Ok(false);
+        }
+        let found = fstat(&self.file)?.st_mode & 0o7777;
+        fchmod(&self.file, PRIVATE)?;
+        Ok(found == u32::from(SOME_MODE))
     }
 
     fn keeps_owner(&self, (user, group): (u32, u32)) -> Result<bool, Errno> {
@@ -138,29 +151,38 @@ impl<'a> Trial<'a> {
         fstat(&self.file).map(|stat| (stat.st_uid, stat.st_gid) == (user, group))
     }
 
-    fn stored(&self, (seconds, nanoseconds): FileTime) -> Option<FileTime> {
+    /// Sets a time, and returns which is stored then; `None` if it is refused.
+    fn stored(&self, (seconds, nanoseconds): FileTime) -> Result<Option<FileTime>, Errno> {
         let time = Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
-        futimens(&self.file, &Timestamps { last_access: time, last_modification: time }).ok()?;
-        fstat(&self.file).ok().map(|stat| FileStat::from(&stat).mtime)
+        let set = futimens(&self.file, &Timestamps { last_access: time, last_modification: time });
+        match self.unless_refused(set)? {
+            Some(()) => Ok(Some(FileStat::from(&fstat(&self.file)?).mtime)),
+            None => Ok(None),
+        }
     }
 
     /// Returns how times from `first` to `last` are stored; `None` if that follows no rule.
-    fn times(&self, first: FileTime, last: FileTime) -> Option<Times> {
-        let found = self.stored(SOME_TIME)?;
+    fn times(&self, first: FileTime, last: FileTime) -> Result<Option<Times>, Errno> {
+        let Some(found) = self.stored(SOME_TIME)? else { return Ok(None) };
         let by = |step: &u32| Times { step: *step, ..Times::EXACT };
-        let mut times = STEPS.iter().map(by).find(|times| times.stored(SOME_TIME) == found)?;
+        let stepped = STEPS.iter().map(by).find(|times| times.stored(SOME_TIME) == found);
+        let Some(mut times) = stepped else { return Ok(None) };
         let (low, high) = ((first.0, 0), (last.0, 0));
-        let found = self.stored(low)?;
+        let Some(found) = self.stored(low)? else { return Ok(None) };
         if found != times.stored(low) {
             times.first = found.0;
         }
-        let found = self.stored(high)?;
+        let Some(found) = self.stored(high)? else { return Ok(None) };
         if found != times.stored(high) {
             times.last = found.0;
         }
         let ends = [times.first, times.last].into_iter().filter(|end| !matches!(*end, i64::MIN | i64::MAX));
-        let mut samples = ends.map(|end| (end, 0)).chain([low, high, first, last, SOME_TIME]);
-        samples.all(|sample| self.stored(sample) == Some(times.stored(sample))).then_some(times)
+        for sample in ends.map(|end| (end, 0)).chain([low, high, first, last, SOME_TIME]) {
+            if self.stored(sample)? != Some(times.stored(sample)) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(times))
     }
 }
 
@@ -200,17 +222,18 @@ impl Wanted<'_> {
     ) -> Result<Findings, Error> {
         let mut findings = Findings { keeps: Keeps::ALL, not_kept: Vec::new() };
         let system = kind_of(directory);
+        let failed = |error| Error::io("try what is kept on the file system of", self.target, error);
         if let Some(trial) = &trial {
-            if !trial.keeps_modes() {
+            if !trial.keeps_modes().map_err(&failed)? {
                 let files = num::wide(self.inodes().count());
                 findings.lack(Aspect::Modes, files, format!("{system} does not store them"));
             }
-            self.times(trial, system, &mut findings);
+            self.times(trial, system, &mut findings).map_err(&failed)?;
             self.xattrs(trial, system, spots, rights, &mut findings);
         }
-        let users = self.owners(trial.as_ref(), system, spots, rights);
+        let users = self.owners(trial.as_ref(), system, spots, rights).map_err(&failed)?;
         self.decide(Aspect::Owners, self.options.owners, users, spots, &mut findings)?;
-        let devices = self.devices(directory, may_name, rights);
+        let devices = self.devices(directory, may_name, rights).map_err(&failed)?;
         self.decide(Aspect::Devices, self.options.devices, devices, spots, &mut findings)?;
         drop(trial);
         if may_name {
@@ -262,8 +285,7 @@ impl Wanted<'_> {
     /// Refuses what the file system does not have.
     fn check(&self, made: Result<(), Errno>, what: &str, spot: Spot, system: &str) -> Result<(), Error> {
         match made {
-            // Some programs behind FUSE report EIO for what they do not have.
-            Err(error) if is_unsupported(error) || error == Errno::IO && system == "FUSE" => {
+            Err(error) if is_unsupported(error) || error == Errno::IO && system == FUSE => {
                 Err(Error::Unstorable { path: self.path(spot), what: what.to_owned(), system: system.to_owned() })
             }
             _ => Ok(()),
@@ -299,12 +321,13 @@ impl Wanted<'_> {
         self.target.join(crate::error::path_of(&below))
     }
 
-    fn times(&self, trial: &Trial<'_>, system: &str, findings: &mut Findings) {
+    fn times(&self, trial: &Trial<'_>, system: &str, findings: &mut Findings) -> Result<(), Errno> {
         let times = || self.inodes().map(|(inode, _)| (inode.mtime, inode.mtime_ns));
-        let (Some(first), Some(last)) = (times().min(), times().max()) else { return };
-        let Some(found) = trial.times(first, last) else {
+        let (Some(first), Some(last)) = (times().min(), times().max()) else { return Ok(()) };
+        let Some(found) = trial.times(first, last)? else {
             let why = format!("{system} does not store them as they are set");
-            return findings.lack(Aspect::Times, num::wide(times().count()), why);
+            findings.lack(Aspect::Times, num::wide(times().count()), why);
+            return Ok(());
         };
         findings.keeps.times = found;
         let beyond = times().filter(|time| time.0 < found.first || time.0 > found.last).count();
@@ -323,6 +346,7 @@ impl Wanted<'_> {
             let why = format!("{system} stores them in steps of {}", step(found.step));
             findings.not_kept.push(NotKept { what: Aspect::Times, files: num::wide(rounded), why });
         }
+        Ok(())
     }
 
     /// Tries each kind of extended attribute that occurs.
@@ -362,42 +386,54 @@ impl Wanted<'_> {
     }
 
     /// Returns why owners cannot be kept.
-    fn owners(&self, trial: Option<&Trial<'_>>, system: &str, spots: &Spots<'_>, rights: &Rights) -> Option<String> {
+    fn owners(
+        &self,
+        trial: Option<&Trial<'_>>,
+        system: &str,
+        spots: &Spots<'_>,
+        rights: &Rights,
+    ) -> Result<Option<String>, Errno> {
         let owner = |attributes: &Attributes| (attributes.uid, attributes.gid);
         let foreign = spots.iter().find(|(attributes, ..)| owner(attributes) != rights.own);
         if foreign.is_some()
             && let Some(capability) = rights.lacks(OWNERS)
         {
-            return Some(if rights.own.0 == 0 { without(&capability) } else { "not running as root".to_owned() });
+            let why = if rights.own.0 == 0 { without(&capability) } else { "not running as root".to_owned() };
+            return Ok(Some(why));
         }
         if let Some((attributes, _, spot)) = spots.iter().find(|(attributes, ..)| !rights.maps(owner(attributes))) {
             let ((user, group), path) = (owner(attributes), self.path(*spot));
             let path = path.display();
-            return Some(format!("the owner {user}:{group} of {path} does not exist in this user namespace"));
+            return Ok(Some(format!("the owner {user}:{group} of {path} does not exist in this user namespace")));
         }
-        match trial?.keeps_owner(foreign.map_or(rights.own, |(attributes, ..)| owner(attributes))) {
-            Ok(true) => None,
-            Ok(false) => Some(format!("{system} does not store them")),
-            Err(error) => Some(format!("{system} refuses to set them: {error}")),
+        let Some(trial) = trial else { return Ok(None) };
+        match trial.keeps_owner(foreign.map_or(rights.own, |(attributes, ..)| owner(attributes))) {
+            Ok(true) => Ok(None),
+            Ok(false) => Ok(Some(format!("{system} does not store them"))),
+            Err(error) if has_failed(error, trial.directory) => Err(error),
+            Err(error) => Ok(Some(format!("{system} refuses to set them: {error}"))),
         }
     }
 
     /// Returns why devices cannot be created.
-    fn devices(&self, directory: BorrowedFd<'_>, may_name: bool, rights: &Rights) -> Option<String> {
+    fn devices(&self, directory: BorrowedFd<'_>, may_name: bool, rights: &Rights) -> Result<Option<String>, Errno> {
         let is_device = |kind| matches!(kind, InodeKind::CharDevice(_) | InodeKind::BlockDevice(_));
         if !self.inodes().any(|(inode, _)| is_device(inode.kind)) {
-            return None;
+            return Ok(None);
         }
         match rights.lacks(CapabilitySet::MKNOD) {
-            Some(_) if rights.own.0 != 0 => return Some("not running as root".to_owned()),
-            Some(capability) => return Some(without(&capability)),
-            None if rights.is_in_namespace() => return Some("not possible in a user namespace".to_owned()),
-            None if !may_name => return None,
+            Some(_) if rights.own.0 != 0 => return Ok(Some("not running as root".to_owned())),
+            Some(capability) => return Ok(Some(without(&capability))),
+            None if rights.is_in_namespace() => return Ok(Some("not possible in a user namespace".to_owned())),
+            None if !may_name => return Ok(None),
             None => {}
         }
         let made =
             try_new(directory, |name| mknodat(directory, name, FileType::CharacterDevice, PRIVATE, makedev(1, 3)));
-        made.err().map(|error| error.to_string())
+        match made {
+            Err(error) if has_failed(error, directory) => Err(error),
+            made => Ok(made.err().map(|error| error.to_string())),
+        }
     }
 
     /// Notes whether something is kept that depends on the options, given what prevents it.
@@ -473,6 +509,13 @@ fn try_new(directory: BorrowedFd<'_>, make: impl Fn(&str) -> Result<(), Errno>) 
     let ((), name) = with_new_name(make)?;
     let _ = unlinkat(directory, &*name, AtFlags::empty());
     Ok(())
+}
+
+/// Returns whether an error says that a disk failed or is full, or that the system lacks something, and not that a file system does not keep something.
+fn has_failed(error: Errno, directory: BorrowedFd<'_>) -> bool {
+    const FAILURES: [Errno; 7] =
+        [Errno::IO, Errno::ROFS, Errno::NOSPC, Errno::DQUOT, Errno::NOMEM, Errno::INTR, Errno::STALE];
+    FAILURES.contains(&error) && !(error == Errno::IO && kind_of(directory) == FUSE)
 }
 
 fn is_unsupported(error: Errno) -> bool {
