@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sealift_format::{Coder, Zlib};
+use sealift_format::{Coder, Lz4, Xz, Zlib};
 use sealift_store::recipe::encode;
 
 use crate::bundle::{Bundle, Packing, lay_out_without};
@@ -81,8 +81,31 @@ pub fn copied(of: u32, offset: u64, len: u64) -> Segment {
 
 /// Returns the row of a coder for these parameters.
 pub fn zlib(zlib: Zlib) -> (u8, Vec<u8>) {
-    let bits = zlib.window_bits | if zlib.is_raw { 128 } else { 0 };
-    (1, vec![zlib.level, bits, zlib.mem_level, zlib.strategy])
+    row(&Coder::Zlib(zlib))
+}
+
+/// Returns the row of a coder (recipes 5).
+///
+/// # Panics
+/// Panics if the specification has no such encoder.
+pub fn row(coder: &Coder) -> (u8, Vec<u8>) {
+    let flag = |is_set: bool| if is_set { 128 } else { 0 };
+    match coder {
+        Coder::Zlib(Zlib { level, is_raw, window_bits, mem_level, strategy }) => {
+            (1, vec![*level, window_bits | flag(*is_raw), *mem_level, *strategy])
+        }
+        Coder::Xz(Xz { preset, is_extreme, dictionary_len, lc, lp, pb, filter, check }) => {
+            let head = [preset | flag(*is_extreme)];
+            let tail = [*lc, *lp, *pb, *filter, check.unwrap_or(255)];
+            (2, [&head[..], &dictionary_len.to_le_bytes(), &tail].concat())
+        }
+        Coder::Lz4(Lz4 { is_high, level, filled }) => {
+            let call = u8::from(*is_high) + if filled.is_some() { 2 } else { 0 };
+            let (room, is_padded) = filled.map_or((0, false), |filled| (filled.room, filled.is_padded));
+            (3, [&[call, *level][..], &room.to_le_bytes(), &[is_padded.into()]].concat())
+        }
+        _ => panic!("{coder:?}"),
+    }
 }
 
 /// Returns what zlib makes of these bytes.
@@ -90,8 +113,16 @@ pub fn zlib(zlib: Zlib) -> (u8, Vec<u8>) {
 /// # Panics
 /// Panics if zlib does not know the parameters.
 pub fn deflated(zlib: Zlib, plain: &[u8]) -> Vec<u8> {
-    let room = 2 * plain.len() + 100;
-    encode(&Coder::Zlib(zlib), plain, room).expect("zlib is there").expect("there is room")
+    encoded(&Coder::Zlib(zlib), plain)
+}
+
+/// Returns what an encoder makes of these bytes.
+///
+/// # Panics
+/// Panics if it does not know the parameters.
+pub fn encoded(coder: &Coder, plain: &[u8]) -> Vec<u8> {
+    let room = 2 * plain.len() + 1000;
+    encode(coder, plain, room).expect("the encoder is there").expect("there is room")
 }
 
 impl Segment {
@@ -188,14 +219,14 @@ impl Recipes {
         for segment in self.lists().flatten() {
             let input = segment.ranges().iter().fold(0, |sum: u64, range| sum.wrapping_add(range.len));
             let (len, own) = match segment {
-                Segment::Decoded { len, .. } => {
+                Segment::Decoded { codec, len, .. } => {
                     sums.decoded_bytes += u64::from(*len);
-                    (*len, 0)
+                    (*len, memory_of_codec(*codec))
                 }
                 Segment::Encoded { coder, len, .. } => match self.coders.get(usize::from(*coder)) {
                     Some((encoder, parameters)) => {
                         *encoders.entry(*encoder).or_default() += input;
-                        (*len, memory(*encoder, parameters))
+                        (*len, memory(*encoder, parameters, input))
                     }
                     None => continue,
                 },
@@ -208,11 +239,35 @@ impl Recipes {
     }
 }
 
-/// Returns the bytes that an encoder takes (recipes 5).
-fn memory(encoder: u8, parameters: &[u8]) -> u64 {
+/// Returns the bytes that a decoder takes (recipes 5.4).
+fn memory_of_codec(codec: u8) -> u64 {
+    match codec {
+        1 | 2 => 65_536,
+        3 => 1_179_648,
+        4 => 8_519_680,
+        5 => 67_239_936,
+        _ => 0,
+    }
+}
+
+/// Returns the bytes that an encoder takes for input of so many (recipes 5).
+fn memory(encoder: u8, parameters: &[u8], input: u64) -> u64 {
     match (encoder, parameters) {
         (1, [_, bits, mem_level, _]) => {
             1_u64.wrapping_shl(u32::from(bits & 127) + 2) + 1_u64.wrapping_shl(u32::from(*mem_level) + 9)
+        }
+        (2, [preset, a, b, c, d, ..]) => {
+            let dict_size = u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+            let links = if *preset < 4 { 4 } else { 8 };
+            let power = dict_size.next_power_of_two().clamp(1 << 17, 1 << 25);
+            dict_size + dict_size / 2 + links * dict_size + 2 * power + (1 << 21)
+        }
+        (3, [call, _, a, b, c, d, padded]) => {
+            let room = u64::from(u32::from_le_bytes([*a, *b, *c, *d]));
+            let tables = if call % 2 == 0 { 32_768 } else { 393_216 };
+            let room = if *call < 2 { input.saturating_add(input / 255 + 16) } else { room };
+            let own = if *padded == 1 { input.saturating_add(65_536) } else { 0 };
+            room.saturating_add(tables).saturating_add(own)
         }
         _ => 0,
     }

@@ -1,4 +1,5 @@
 """Objects that are made of others (recipes.md): what root and layout say of them, and their bytes."""
+import lzma
 import zlib
 from collections import defaultdict, namedtuple
 from itertools import islice
@@ -11,6 +12,10 @@ LIMITS = {"leaves": 1 << 24, "leaf_bytes": 1 << 42, "made_bytes": 1 << 42, "deco
 SUMS = "leaves leaf_bytes made made_bytes decoded_bytes memory"
 # What zlib's parameters may be: level, window (beside the bit of raw deflate), memLevel and strategy.
 ZLIB = [range(1, 10), range(9, 16), range(1, 10), range(5)]
+
+# The memory that decoders take (recipes 5.4); those of xz have a dictionary of at most so many bytes, and 2^17 more.
+DICTIONARIES = {3: 1 << 20, 4: 1 << 23, 5: 1 << 26}
+CODECS = {1: 1 << 16, 2: 1 << 16, **{codec: size + (1 << 17) for codec, size in DICTIONARIES.items()}, 6: 0}
 
 Range = namedtuple("Range", "of start end")
 # A part of an object or view: its kind, where it ends there, its length, its ranges, and the coder's row or the codec.
@@ -110,7 +115,7 @@ def parse_columns(table, kinds):
     encoded = list(zip(*table.planes("HII", kinds.count(2))))
     codecs = table.take(kinds.count(3))
     [lens] = table.planes("I", len(codecs))
-    need(all(codec in (1, 2) for codec in codecs), "unsupported", "another codec of recipes")
+    need(all(codec in CODECS for codec in codecs), "unsupported", "another codec of recipes")
     count = kinds.count(0) + sum(inputs for _, _, inputs in encoded) + len(codecs)
     of = (((0, None, 1) for _ in range(kinds.count(0))), ((size, None, 0) for size in zeros),
           ((size, coder, inputs) for coder, size, inputs in encoded), ((size, codec, 1) for codec, size in zip(codecs, lens)))
@@ -122,7 +127,7 @@ def sums_of(own, sizes):
     given, memory, encoders, decoded = defaultdict(int), 0, [], 0
     for part in coded:
         size = sum(end - start for _, start, end in part.ranges)
-        memory = max(memory, size + part.size + (coder_memory(own.coders[part.how]) if part.kind == 2 else 0))
+        memory = max(memory, size + part.size + (coder_memory(own.coders[part.how]) if part.kind == 2 else CODECS[part.how]))
         given[part.kind] += size
         decoded += part.size if part.kind == 3 else 0
     if given[2]:
@@ -137,13 +142,47 @@ def encode(coder, data):
     return stream.compress(data) + stream.flush()
 
 def decode(codec, data, size):
-    stream = zlib.decompressobj(15 if codec == 1 else -15)
+    if codec == 6:
+        return decode_lz4(data, size)
+    if codec in DICTIONARIES:
+        # Its own needs come on top of the dictionary, whose next length is half as large again.
+        stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DICTIONARIES[codec] + (1 << 18))
+    else:
+        stream = zlib.decompressobj(15 if codec == 1 else -15)
     try:
         plain = stream.decompress(data, size + 1)
-    except zlib.error:
+    except (zlib.error, lzma.LZMAError, EOFError):
         plain = b""
     need(stream.eof and not stream.unused_data, "object", "a stream that does not end with its range")
     return plain
+
+def decode_lz4(data, size):
+    """An lz4 block, to its end (the lz4 block format)."""
+    plain, rest = bytearray(), memoryview(data)
+    def length(start):
+        nonlocal rest
+        more = 255 if start == 15 else 0
+        while more == 255:
+            need(rest, "object", "a length that is cut")
+            more, rest = rest[0], rest[1:]
+            start += more
+        return start
+    while True:
+        need(rest, "object", "an lz4 block that is cut")
+        token, rest = rest[0], rest[1:]
+        literals = length(token >> 4)
+        need(literals <= len(rest), "object", "literals that are cut")
+        plain += rest[:literals]
+        rest = rest[literals:]
+        if not rest:
+            return bytes(plain)
+        need(len(rest) >= 2, "object", "an offset that is cut")
+        offset, rest = int.from_bytes(rest[:2], "little"), rest[2:]
+        need(0 < offset <= len(plain), "object", "a match before the first byte")
+        match = length(token & 15) + 4
+        need(len(plain) + match <= size, "object", "an lz4 block that is too long")
+        for _ in range(match):
+            plain.append(plain[-offset])
 
 def make(own, segments, start, end, read):
     """The bytes `start` to `end` of what segments make; `read` gives those of a range."""

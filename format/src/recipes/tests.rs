@@ -23,6 +23,29 @@ fn zlib() -> impl Strategy<Value = Coder> {
     })
 }
 
+fn xz() -> impl Strategy<Value = Coder> {
+    let bits = (0..=4_u8, 0..=4_u8, 0..=4_u8).prop_filter("at most 4 together", |(lc, lp, _)| lc + lp <= 4);
+    let (filter, check) = (prop::sample::select(vec![0_u8, 4, 9, 11]), prop::sample::select(vec![0_u8, 1, 4, 10]));
+    let parameters = (0..=9_u8, any::<bool>(), 1_u32 << 12..=1 << 26, bits, filter, prop::option::of(check));
+    parameters.prop_map(|(preset, is_extreme, dictionary_len, (lc, lp, pb), filter, check)| {
+        Coder::Xz(Xz { preset, is_extreme, dictionary_len, lc, lp, pb, filter, check })
+    })
+}
+
+fn lz4() -> impl Strategy<Value = Coder> {
+    let filled = (1..=1_u32 << 20, any::<bool>()).prop_map(|(room, is_padded)| Filled { room, is_padded });
+    let parameters = (any::<bool>(), 1..=12_u8, prop::option::of(filled));
+    parameters.prop_map(|(is_high, level, filled)| {
+        let level = if filled.is_some() && !is_high { 1 } else { level };
+        Coder::Lz4(Lz4 { is_high, level, filled })
+    })
+}
+
+fn codec() -> impl Strategy<Value = RecipeCodec> {
+    use RecipeCodec::{Deflate, Lz4Block, Xz, XzLarge, XzSmall, Zlib};
+    prop::sample::select(vec![Zlib, Deflate, XzSmall, Xz, XzLarge, Lz4Block])
+}
+
 /// Gives segments their places, and returns their length.
 fn place(segments: &mut [Segment]) -> u64 {
     segments.iter_mut().fold(0, |end, segment| {
@@ -85,12 +108,11 @@ fn parse(bytes: &[u8], own: &[Object]) -> Result<Recipes, crate::Error> {
 proptest! {
     #[test]
     fn what_is_encoded_is_parsed(
-        coder in zlib(),
-        is_raw in any::<bool>(),
+        coder in prop_oneof![zlib(), xz(), lz4()],
+        codec in codec(),
         range in (0_u64..1 << 40, 1_u64..=CODED_MAX / 3),
         lens in (1_u64..1 << 40, 1..=CODED_MAX, 1..=CODED_MAX),
     ) {
-        let codec = if is_raw { RecipeCodec::Deflate } else { RecipeCodec::Zlib };
         let (recipes, own) = recipes(coder, codec, range, lens.into());
         let bytes = recipes.encode().expect("it fits");
         let parsed = parse(&bytes, &own);
@@ -100,7 +122,23 @@ proptest! {
         let parsed = RecipeSums::parse(Reader::new(Part::Root, &bytes));
         prop_assert_eq!(parsed.as_ref(), Ok(&sums));
         prop_assert_eq!(sums.encoded_bytes(), 3 * range.1);
-        prop_assert_eq!(sums.memory, (3 * range.1 + lens.1 + coder.memory()).max(range.1 + lens.2));
+        let encoded = 3 * range.1 + lens.1 + coder.memory(3 * range.1);
+        prop_assert_eq!(sums.memory, encoded.max(range.1 + lens.2 + codec.memory()));
+    }
+}
+
+proptest! {
+    #[test]
+    fn coders_are_ordered_as_their_rows(
+        one in prop_oneof![zlib(), xz(), lz4()],
+        other in prop_oneof![zlib(), xz(), lz4()],
+    ) {
+        let row = |coder: Coder| {
+            let mut out = Vec::new();
+            coder.encode(&mut out);
+            (out[0], out[2..].to_vec())
+        };
+        prop_assert_eq!(one.cmp(&other), row(one).cmp(&row(other)));
     }
 }
 
@@ -136,5 +174,5 @@ fn an_object_is_made_of_what_its_recipe_uses() {
     let (recipes, _) = recipes(coder, RecipeCodec::Deflate, (0, 3), [1, 1, 1]);
     assert_eq!(recipes.stored_of(row(1)), [row(0), row(2)]);
     assert_eq!(recipes.stored_of(row(0)), [row(0)]);
-    assert_eq!(coder.memory(), (1 << 11) + (1 << 10));
+    assert_eq!(coder.memory(7), (1 << 11) + (1 << 10));
 }

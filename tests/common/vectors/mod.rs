@@ -12,6 +12,7 @@ mod kernel_signature;
 mod layout;
 mod ostree;
 mod recipes;
+mod recipes_coders;
 mod recipes_delta;
 mod request;
 mod signed;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Vector> {
         ("core images", images::vectors()),
         ("core recipes", recipes::vectors()),
         ("core delta recipes", recipes_delta::vectors()),
+        ("core recipes", recipes_coders::vectors()),
         ("core delta requests", request::vectors()),
         ("core trust", signed::vectors()),
         ("core kernel-signatures trust", kernel_signature::vectors()),

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use sealift_format::Zlib;
+use sealift_format::{Coder, Zlib};
 
 use super::*;
 use crate::bytes::{Section, hash, planes32, wide};
 use crate::frame::frame;
 use crate::ostree::commit;
-use crate::recipes::{PartRange, Recipes, Segment, Sums, copied, deflated, zlib};
+use crate::recipes::{PartRange, Recipes, Segment, Sums, copied, encoded, zlib};
 
 /// A number of an encoder, a codec or a kind that nobody will give a meaning.
 pub(super) const FREE: u8 = 0xff;
@@ -16,7 +16,7 @@ pub(super) const FREE: u8 = 0xff;
 pub(super) const WITH_HEADER: Zlib = Zlib { level: 6, window_bits: 15, is_raw: false, mem_level: 8, strategy: 0 };
 pub(super) const WITHOUT: Zlib = Zlib { level: 9, window_bits: 12, is_raw: true, mem_level: 9, strategy: 1 };
 
-const MIB: Packing = Packing { piece_log2: 20, group: 100, raw: false };
+pub(super) const MIB: Packing = Packing { piece_log2: 20, group: 100, raw: false };
 
 pub(super) fn vectors() -> Vec<Vector> {
     [good(), sums(), sections(), leaves(), segments(), ranges(), coders(), placed(), made()]
@@ -69,19 +69,30 @@ impl Draft {
 
     /// Does the same, and states other bytes than the encoder makes.
     pub(super) fn encode_as(
-        mut self,
+        self,
         coder: u16,
         zlib: Zlib,
         ranges: &[(u32, u64, u64)],
         change: impl FnOnce(&mut Vec<u8>),
     ) -> Self {
+        self.encode_by(coder, &Coder::Zlib(zlib), ranges, change)
+    }
+
+    /// Adds what any encoder makes, changed.
+    pub(super) fn encode_by(
+        mut self,
+        row: u16,
+        coder: &Coder,
+        ranges: &[(u32, u64, u64)],
+        change: impl FnOnce(&mut Vec<u8>),
+    ) -> Self {
         let ranges: Vec<_> = ranges.iter().map(|&(of, offset, len)| PartRange { of, offset, len }).collect();
         let plain: Vec<u8> = ranges.iter().flat_map(|range| self.part(*range)).copied().collect();
-        let mut bytes = deflated(zlib, &plain);
+        let mut bytes = encoded(coder, &plain);
         change(&mut bytes);
         let len = u32::try_from(bytes.len()).expect("vectors are small");
         self.bytes.extend(bytes);
-        self.segments.push(Segment::Encoded { coder, len, ranges });
+        self.segments.push(Segment::Encoded { coder: row, len, ranges });
         self
     }
 
@@ -172,7 +183,7 @@ fn with_all_parameters() -> Bundle {
     all.extend((9..=15).map(|window_bits| Zlib { window_bits, is_raw: true, ..usual }));
     all.extend([1, 2, 3, 4, 5, 6, 7, 9].map(|mem_level| Zlib { mem_level, ..usual }));
     all.extend((1..=4).map(|strategy| Zlib { strategy, ..usual }));
-    all.sort_unstable();
+    all.sort_unstable_by_key(|zlib| Coder::Zlib(*zlib));
     let mut image = Draft::of(&[(1, &leaf)]);
     for (row, zlib) in (0..).zip(&all) {
         image = image.encode(row, *zlib, &[(1, 0, wide(leaf.len()))]);

@@ -22,7 +22,7 @@ pub use zlib::Zlib;
 pub enum Encoder {
     /// zlib 1.2.11 and later, as its authors publish it.
     Zlib,
-    /// liblzma 5.4 and later.
+    /// liblzma 5.6 and later.
     Xz,
     /// liblz4 1.9.4 and later.
     Lz4,

@@ -118,7 +118,9 @@ fn xz_bodies(stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
 fn zlib_coders(hint: Hint, stored: &[u8]) -> Vec<Coder> {
     // The header has the window, and one of four classes of levels (RFC 1950, section 2.2).
     let (window_bits, levels): (u8, &[u8]) = match stored {
-        [method, flags, ..] => ((method >> 4) + 8, [&[1][..], &[5, 4, 3, 2], &[6], &[9, 7, 8]][usize::from(flags >> 6)]),
+        [method, flags, ..] => {
+            ((method >> 4) + 8, [&[1][..], &[5, 4, 3, 2], &[6], &[9, 7, 8]][usize::from(flags >> 6)])
+        }
         _ => (15, &[6]),
     };
     let zlib = Zlib { level: 0, window_bits: window_bits.clamp(9, 15), is_raw: false, mem_level: 8, strategy: 0 };
@@ -141,7 +143,7 @@ fn deflate_coders(hint: Hint, extra_flags: Option<u8>) -> Vec<Coder> {
 /// Returns coders with one of these levels, unless the hint has it, and one of these sizes of tables.
 fn coders_like(hint: Hint, like: Zlib, levels: &[u8], mem_levels: &[u8]) -> Vec<Coder> {
     let (levels, strategies) = match hint {
-        Hint::Zlib { level, strategies } => {
+        Hint::Zlib { level, strategies, .. } => {
             let strategies: &[u8] = if strategies > 1 { &[0, 1, 2, 3, 4] } else { &[0] };
             (u8::try_from(level).into_iter().collect(), strategies)
         }
@@ -150,7 +152,8 @@ fn coders_like(hint: Hint, like: Zlib, levels: &[u8], mem_levels: &[u8]) -> Vec<
     let mut found = Vec::new();
     for mem_level in mem_levels {
         for strategy in strategies {
-            let coder = |level: &u8| Coder::Zlib(Zlib { level: *level, mem_level: *mem_level, strategy: *strategy, ..like });
+            let coder =
+                |level: &u8| Coder::Zlib(Zlib { level: *level, mem_level: *mem_level, strategy: *strategy, ..like });
             found.extend(levels.iter().map(coder));
         }
     }
