@@ -1,6 +1,8 @@
 //! Makes the bytes that recipes and views state (recipes 3 and 4).
 
 mod decode;
+#[cfg_attr(not(feature = "recipes"), path = "no_encoders.rs")]
+mod encoders;
 #[cfg(feature = "recipes")]
 mod lz4;
 #[cfg(feature = "recipes")]
@@ -11,12 +13,13 @@ mod zlib;
 use std::ops::Range;
 
 use sealift_format::num::{size, wide};
-use sealift_format::{Coder, PartOf, Recipes, Segment, SegmentKind};
+use sealift_format::{PartOf, Recipes, Segment, SegmentKind};
 use sealift_verify::content::ContentError;
 
 use crate::Error;
 use crate::threads::parallel::map;
 pub use decode::decode;
+pub use encoders::encode;
 
 /// The bytes of input that are encoded or decoded together, on all threads, unless a single segment has more.
 const BATCH_LEN: u64 = 8 << 20;
@@ -127,20 +130,4 @@ fn code(recipes: &Recipes, row: u32, segment: &Segment, bytes: &[u8]) -> Result<
         SegmentKind::Zeros | SegmentKind::Copied(_) => None,
     };
     made.filter(|made| made.len() == len).ok_or_else(|| ContentError::Recipe { segment: row }.into())
-}
-
-/// Returns what an encoder makes of `bytes`; `None` if that is longer than `len` bytes.
-///
-/// # Errors
-/// Returns an error if this program has no such encoder, or it fails.
-pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
-    match coder {
-        #[cfg(feature = "recipes")]
-        Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
-        #[cfg(feature = "recipes")]
-        Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
-        #[cfg(feature = "recipes")]
-        Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
-        _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
-    }
 }

@@ -1,0 +1,19 @@
+//! The libraries that make the bytes of recipes.
+
+use sealift_format::Coder;
+
+use super::{lz4, xz, zlib};
+use crate::Error;
+
+/// Returns what an encoder makes of `bytes`; `None` if that is longer than `len` bytes.
+///
+/// # Errors
+/// Returns an error if this program has no such encoder, or it fails.
+pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
+    match coder {
+        Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
+        Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
+        Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
+        _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
+    }
+}
