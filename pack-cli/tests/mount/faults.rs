@@ -163,8 +163,12 @@ fn on_a_stick(desk: &Desk) -> Mounted {
 /// Mounts a bundle on a stick that stops answering once it is mounted.
 fn on_a_stick_that_hangs(desk: &Desk, options: &str) -> (Mounted, Mounted) {
     let stick = on_a_stick(desk);
+    let bundle = File::open(desk.path("stick/os.sealift")).unwrap();
     let mounted = mount(desk, &format!("stick/os.sealift --jobs 1{options}"));
     stick.signal(Signal::STOP);
+    // The kernel may have read all of it ahead.
+    std::thread::sleep(Duration::from_millis(100));
+    fadvise(&bundle, 0, None, Advice::DontNeed).unwrap();
     (stick, mounted)
 }
 
