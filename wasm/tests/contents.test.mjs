@@ -211,6 +211,7 @@ test("entries that could not be loaded are requested again when the user moves",
     const scroll = async (row) => {
       asked.length = 0;
       tree.body.scrollTop = row * 28;
+      for (let waited = 0; asked.length === 0 && waited < 100; waited += 1) await new Promise((resolve) => setTimeout(resolve, 20));
       await frames();
       // A browser may report one movement twice; what asks over and over does so at each frame.
       return [asked.length <= 2 ? [...new Set(asked)] : asked, tree.body.textContent.includes(`f-${row}`)];

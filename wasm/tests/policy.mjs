@@ -18,10 +18,16 @@ export function policyOf(keys, head) {
   };
 }
 
+/** Whether a vector is for a reader that knows no recipes. Such a reader rejects all others as unsupported. */
+export function isRead(keys) {
+  return !keys.needs[0].split(" ").includes("recipes");
+}
+
 /** What a vector expects of who reads it without the bases of delta bundles, and how deeply it is to be read. */
 export function expectationOf(keys) {
   const check = keys.check?.[0] ?? "deep";
-  return { expected: check === "apply" ? "ok" : keys.expect[0], deep: ["deep", "apply"].includes(check) };
+  const expected = check === "apply" ? "ok" : keys.expect[0];
+  return { expected: isRead(keys) ? expected : "unsupported", deep: ["deep", "apply"].includes(check) };
 }
 
 /** What the package's `openBundle` finds of a vector, in one word. */

@@ -239,8 +239,7 @@ fn sums() -> Vec<Vector> {
     vec![
         bad("recipes-sums-flag", "header", "section 9 of the root need not be understood", |b| {
             b.edits.root = edit(|s: &mut Vec<Section>| s.last_mut().expect("it is there").flags = 0);
-        })
-        .needs("core"),
+        }),
         bad("recipes-sums-left", "header", "a byte follows the last encoder", |b| b.edits.root = longer(9)),
         bad("recipes-sums-short", "header", "the last byte of the last encoder is missing", |b| b.edits.root = cut(9)),
         header("recipes-encoders-twice", "an encoder is there twice", |sums| sums.encoders.push(sums.encoders[0])),
