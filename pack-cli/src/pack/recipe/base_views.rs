@@ -5,7 +5,7 @@ use std::io;
 
 use parking_lot::Mutex;
 use sealift_format::num::{at, fit, up_to, wide};
-use sealift_format::{BaseObject, DEPTH_MAX, RecipeCodec, Row, Rows};
+use sealift_format::{BaseObject, CODED_MAX, DEPTH_MAX, RecipeCodec, Row, Rows};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::container::{
     Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt,
@@ -106,7 +106,7 @@ impl BaseViews {
         let Some(anatomy) = Anatomy::of(bytes, &Limits::default())? else { return Ok(()) };
         let blocks = Blocks::new(bytes, &anatomy);
         let mut own = OwnBlocks { of, anatomy: &anatomy, blocks: &blocks, views: HashMap::new(), used: HashSet::new() };
-        for block in &anatomy.blocks {
+        for block in anatomy.blocks.iter().filter(|block| block.stored_len <= CODED_MAX) {
             progress.check().map_err(io::Error::other)?;
             let mut stored = vec![0; usize::try_from(block.stored_len).map_err(io::Error::other)?];
             bytes.read_exact_at(&mut stored, block.offset)?;
@@ -244,7 +244,8 @@ impl OwnBlocks<'_, '_> {
 
     /// Returns what a block decodes to, if there is a codec for it.
     fn decoded(&self, number: usize) -> Result<Option<ViewSegment>, ContainerFault> {
-        let Some(block) = self.anatomy.blocks.get(number) else { return Ok(None) };
+        let block = self.anatomy.blocks.get(number).filter(|block| block.stored_len <= CODED_MAX);
+        let Some(block) = block else { return Ok(None) };
         let Block { offset, stored_len, codec, .. } = *block;
         let (codec, before, after) = match codec {
             BlockCodec::Zlib => (RecipeCodec::Zlib, 0, 0),

@@ -3,8 +3,8 @@
 use std::io;
 use std::ops::Range;
 
-use sealift_format::Coder;
 use sealift_format::num::{at, size, up_to, wide};
+use sealift_format::{CODED_MAX, Coder};
 use sealift_store::container::{Anatomy, Block, Blocks, ContainerFault, Content, Part, ReadAt};
 use sealift_store::source::LeafSource;
 use sealift_store::threads::parallel::map;
@@ -259,6 +259,9 @@ fn append(structure: &mut LeafSource, bytes: &[u8]) -> Result<DraftRange, Contai
 
 /// Returns how a block is made, if it is.
 fn prove(bytes: &dyn ReadAt, anatomy: &Anatomy, block: &Block, prover: &Prover) -> Option<Made> {
+    if block.stored_len > CODED_MAX {
+        return None;
+    }
     let mut stored = vec![0; usize::try_from(block.stored_len).ok()?];
     bytes.read_exact_at(&mut stored, block.offset).ok()?;
     let plain = block.decoded(&stored).filter(|plain| !plain.is_empty())?;
@@ -280,4 +283,39 @@ pub(super) fn spool(content: &Content<'_, '_>, leaves: &mut LeafSource) -> Resul
         place += wide(part.len());
     }
     Ok(*hasher.finalize().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use sealift_store::container::Limits;
+
+    use super::*;
+
+    /// `a`, in a gzip member.
+    const GZIP: [u8; 21] = [31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 75, 4, 0, 67, 190, 183, 232, 1, 0, 0, 0];
+
+    #[derive(Debug)]
+    struct Watched;
+
+    impl ReadAt for Watched {
+        fn byte_len(&self) -> io::Result<u64> {
+            Ok(wide(GZIP.len()))
+        }
+
+        fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            assert!(wide(buffer.len()) <= CODED_MAX, "{} bytes are read at once", buffer.len());
+            let found = GZIP.get(size(offset)..).and_then(|rest| rest.get(..buffer.len()));
+            buffer.copy_from_slice(found.ok_or(io::ErrorKind::UnexpectedEof)?);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_block_that_no_recipe_may_have_is_not_read() {
+        let anatomy = Anatomy::of(&Watched, &Limits::default()).expect("it is sound");
+        let mut anatomy = anatomy.expect("it is a container");
+        let mut block = anatomy.blocks.pop().expect("it has a block");
+        block.stored_len = CODED_MAX + 1;
+        assert!(prove(&Watched, &anatomy, &block, &Prover::default()).is_none());
+    }
 }
