@@ -7,6 +7,8 @@ mod lz4;
 mod xz;
 #[cfg(feature = "recipes")]
 mod zlib;
+#[cfg(feature = "recipes")]
+mod zstd;
 
 use std::ops::Range;
 
@@ -141,6 +143,10 @@ pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>
         Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
         #[cfg(feature = "recipes")]
         Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Zstd157(parameters) => zstd::encode(zstd::Version::V1_5_7, parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Zstd155(parameters) => zstd::encode(zstd::Version::V1_5_5, parameters, bytes, len),
         _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
     }
 }

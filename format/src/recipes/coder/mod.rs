@@ -3,6 +3,7 @@
 mod lz4;
 mod xz;
 mod zlib;
+mod zstd;
 
 use core::fmt;
 
@@ -14,6 +15,7 @@ use crate::{Error, Part};
 pub use lz4::{Filled, Lz4};
 pub use xz::Xz;
 pub use zlib::Zlib;
+pub use zstd::{Zstd, ZstdStream};
 
 /// A library whose output for given parameters never changes (recipes 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +27,10 @@ pub enum Encoder {
     Xz,
     /// liblz4 1.9.4 and later.
     Lz4,
+    /// libzstd 1.5.7.
+    Zstd157,
+    /// libzstd 1.5.5, which makes what 1.5.4 makes at all levels but 5 to 12.
+    Zstd155,
 }
 
 /// An encoder with its parameters.
@@ -37,6 +43,10 @@ pub enum Coder {
     Xz(Xz),
     /// lz4 blocks by liblz4.
     Lz4(Lz4),
+    /// zstd by libzstd 1.5.7.
+    Zstd157(Zstd),
+    /// zstd by libzstd 1.5.5.
+    Zstd155(Zstd),
 }
 
 impl Encoder {
@@ -47,6 +57,8 @@ impl Encoder {
             Self::Zlib => 1,
             Self::Xz => 2,
             Self::Lz4 => 3,
+            Self::Zstd157 => 4,
+            Self::Zstd155 => 5,
         }
     }
 
@@ -55,6 +67,8 @@ impl Encoder {
             1 => Ok(Self::Zlib),
             2 => Ok(Self::Xz),
             3 => Ok(Self::Lz4),
+            4 => Ok(Self::Zstd157),
+            5 => Ok(Self::Zstd155),
             _ => Err(Error::Unsupported { part, what: "encoder", found: number.into() }),
         }
     }
@@ -66,6 +80,8 @@ impl fmt::Display for Encoder {
             Self::Zlib => "zlib",
             Self::Xz => "xz",
             Self::Lz4 => "lz4",
+            Self::Zstd157 => "zstd 1.5.7",
+            Self::Zstd155 => "zstd 1.5.5",
         })
     }
 }
@@ -78,6 +94,8 @@ impl Coder {
             Self::Zlib(_) => Encoder::Zlib,
             Self::Xz(_) => Encoder::Xz,
             Self::Lz4(_) => Encoder::Lz4,
+            Self::Zstd157(_) => Encoder::Zstd157,
+            Self::Zstd155(_) => Encoder::Zstd155,
         }
     }
 
@@ -88,6 +106,7 @@ impl Coder {
             Self::Zlib(zlib) => zlib.memory(),
             Self::Xz(xz) => xz.memory(),
             Self::Lz4(lz4) => lz4.memory(input),
+            Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.memory(input),
         }
     }
 
@@ -99,6 +118,8 @@ impl Coder {
             Encoder::Zlib => Zlib::parse(params).map(Self::Zlib),
             Encoder::Xz => Xz::parse(params).map(Self::Xz),
             Encoder::Lz4 => Lz4::parse(params).map(Self::Lz4),
+            Encoder::Zstd157 => Zstd::parse(params).map(Self::Zstd157),
+            Encoder::Zstd155 => Zstd::parse(params).map(Self::Zstd155),
         };
         let found = encoder.number().into();
         known.ok_or(Error::Unsupported { part: Part::Layout, what: "parameters of encoder", found })
@@ -109,6 +130,7 @@ impl Coder {
             Self::Zlib(zlib) => zlib.params(),
             Self::Xz(xz) => xz.params(),
             Self::Lz4(lz4) => lz4.params(),
+            Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.params(),
         };
         out.push(self.encoder().number());
         // Parameters are a few bytes.

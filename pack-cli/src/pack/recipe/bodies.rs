@@ -9,6 +9,7 @@ use sealift_store::recipe::decode;
 
 use super::prove::deflaters;
 use super::xz::Stream;
+use super::zstd;
 
 /// The CRC and the length at the end of a gzip member.
 const GZIP_TRAILER_LEN: usize = 8;
@@ -32,6 +33,7 @@ enum Made {
         is_raw: bool,
     },
     Lz4,
+    Zstd,
     /// These, and no others.
     By(Vec<Coder>),
 }
@@ -47,6 +49,7 @@ impl Body {
         match &self.made {
             Made::Deflate { is_raw } => deflaters(hint, *is_raw, stored),
             Made::Lz4 => lz4_coders(hint, stored.len()),
+            Made::Zstd => zstd::candidates(hint, stored, self.plain.len()),
             Made::By(coders) => coders.clone(),
         }
     }
@@ -64,6 +67,7 @@ pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> V
         },
         BlockCodec::Xz => xz_bodies(stored, plain_len),
         BlockCodec::Lz4Block => vec![vec![whole(Made::Lz4)]],
+        BlockCodec::Zstd => vec![vec![whole(Made::Zstd)]],
         _ => Vec::new(),
     }
 }
@@ -77,6 +81,7 @@ pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec,
         BlockCodec::Gzip => Some((RecipeCodec::Deflate, gzip_body(stored)?)),
         BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
         BlockCodec::Lz4Block => Some((RecipeCodec::Lz4Block, all)),
+        BlockCodec::Zstd => Some((RecipeCodec::Zstd, all)),
         _ => None,
     }
 }

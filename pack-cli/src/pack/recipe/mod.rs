@@ -10,6 +10,7 @@ mod made_again;
 mod over;
 mod prove;
 mod xz;
+mod zstd;
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use parking_lot::Mutex;
+use sealift_format::num::wide;
 use sealift_format::{Coder, Zlib};
 use sealift_store::container::{Block, BlockCodec, Hint};
 use sealift_store::recipe::encode;
@@ -12,6 +13,8 @@ use super::bodies::{Body, bodies_of};
 
 /// Bodies of one codec that could not be made, after which only the coders that made others are tried.
 const GIVE_UP: u32 = 16;
+/// What every reader for general use grants for a segment, in bytes (recipes 2).
+const MEMORY_MAX: u64 = 1 << 30;
 
 /// A part of a block that an encoder makes: a gzip member has a header and a trailer around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +98,8 @@ impl Prover {
 }
 
 fn makes(coder: &Coder, from: &[u8], to: &[u8]) -> bool {
-    encode(coder, from, to.len()).is_ok_and(|made| made.as_deref() == Some(to))
+    let memory = coder.memory(wide(from.len())).saturating_add(wide(from.len() + to.len()));
+    memory <= MEMORY_MAX && encode(coder, from, to.len()).is_ok_and(|made| made.as_deref() == Some(to))
 }
 
 /// Returns the coders to try for a deflate stream, the likeliest first.
