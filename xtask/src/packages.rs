@@ -134,7 +134,8 @@ const PACKAGES: &[Package] = &[
     package("nbdkit",              Programs(&["nbdkit"]),                 &[Ci, Compare]),
     package("libnbd-bin",          Programs(&["nbdcopy", "nbdfuse"]),     &[Ci, Compare]),
     package("nbdkit-plugin-dev",   File("/usr/include/nbdkit-plugin.h"),  &[Compare]),
-    package("xz-utils",            Programs(&["xz"]),                     &[Big, Compare, Vm]),
+    package("xz-utils",            Programs(&["xz"]),                     &[Big, Ci, Compare, Vm]),
+    package("bzip2",               Programs(&["bzip2"]),                  &[Ci]),
     // What the composefs crate links.
     package("libssl-dev",          File("/usr/include/openssl/ssl.h"),    &[Ci, Compare, Quick, Vm]),
     package("pkg-config",          Programs(&["pkg-config"]),             &[Ci, Compare, Quick, Vm]),

@@ -16,7 +16,7 @@ use crate::num::at;
 use crate::row::{Row, Table};
 
 pub use codec::Codec as RecipeCodec;
-pub use coder::{Coder, Encoder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
+pub use coder::{Bzip2, Coder, Encoder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
 pub use sums::RecipeSums;
 
 /// The longest input or output of one segment that is encoded or decoded, in bytes (recipes 3.4).

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use bzip2::bufread::BzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use lzma_rust2::XzReader;
 use sealift_format::RecipeCodec;
@@ -23,6 +24,11 @@ pub fn decode(codec: RecipeCodec, bytes: &[u8], len: usize) -> Option<Vec<u8>> {
             let mut out = vec![0; len];
             let decoded = lz4_flex::block::decompress_into(bytes, &mut out).ok()?;
             (decoded == len).then_some(out)
+        }
+        RecipeCodec::Bzip2 => {
+            let mut rest = bytes;
+            let out = read(BzDecoder::new(&mut rest), len)?;
+            rest.is_empty().then_some(out)
         }
         RecipeCodec::Zstd => {
             let mut out = vec![0; len];
@@ -53,7 +59,7 @@ fn read(mut from: impl Read, len: usize) -> Option<Vec<u8>> {
 
 #[cfg(all(test, feature = "recipes"))]
 mod tests {
-    use sealift_format::{Coder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
+    use sealift_format::{Bzip2, Coder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
 
     use super::*;
     use crate::recipe::encode;
@@ -123,6 +129,13 @@ mod tests {
                 check(Coder::Zstd157(Zstd { level, stream }), RecipeCodec::Zstd);
                 check(Coder::Zstd155(Zstd { level, stream }), RecipeCodec::Zstd);
             }
+        }
+    }
+
+    #[test]
+    fn what_libbz2_makes_is_decoded() {
+        for level in 1..=9 {
+            check(Coder::Bzip2(Bzip2 { level }), RecipeCodec::Bzip2);
         }
     }
 

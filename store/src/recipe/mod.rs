@@ -1,5 +1,7 @@
 //! Makes the bytes that recipes and views state (recipes 3 and 4).
 
+#[cfg(feature = "recipes")]
+mod bzip2;
 mod decode;
 #[cfg(feature = "recipes")]
 mod lz4;
@@ -143,6 +145,8 @@ pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>
         Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
         #[cfg(feature = "recipes")]
         Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
+        #[cfg(feature = "recipes")]
+        Coder::Bzip2(parameters) => bzip2::encode(*parameters, bytes, len),
         #[cfg(feature = "recipes")]
         Coder::Zstd157(parameters) => zstd::encode(zstd::Version::V1_5_7, parameters, bytes, len),
         #[cfg(feature = "recipes")]

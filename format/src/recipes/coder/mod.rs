@@ -1,5 +1,6 @@
 //! Encoders with their parameters (recipes 5).
 
+mod bzip2;
 mod lz4;
 mod xz;
 mod zlib;
@@ -12,6 +13,7 @@ use alloc::vec::Vec;
 use crate::bytes::Reader;
 use crate::{Error, Part};
 
+pub use bzip2::Bzip2;
 pub use lz4::{Filled, Lz4};
 pub use xz::Xz;
 pub use zlib::Zlib;
@@ -31,6 +33,8 @@ pub enum Encoder {
     Zstd157,
     /// libzstd 1.5.5, which makes what 1.5.4 makes at all levels but 5 to 12.
     Zstd155,
+    /// libbz2 1.0.8.
+    Bzip2,
 }
 
 /// An encoder with its parameters.
@@ -47,6 +51,8 @@ pub enum Coder {
     Zstd157(Zstd),
     /// zstd by libzstd 1.5.5.
     Zstd155(Zstd),
+    /// bzip2 by libbz2.
+    Bzip2(Bzip2),
 }
 
 impl Encoder {
@@ -59,6 +65,7 @@ impl Encoder {
             Self::Lz4 => 3,
             Self::Zstd157 => 4,
             Self::Zstd155 => 5,
+            Self::Bzip2 => 6,
         }
     }
 
@@ -69,6 +76,7 @@ impl Encoder {
             3 => Ok(Self::Lz4),
             4 => Ok(Self::Zstd157),
             5 => Ok(Self::Zstd155),
+            6 => Ok(Self::Bzip2),
             _ => Err(Error::Unsupported { part, what: "encoder", found: number.into() }),
         }
     }
@@ -82,6 +90,7 @@ impl fmt::Display for Encoder {
             Self::Lz4 => "lz4",
             Self::Zstd157 => "zstd 1.5.7",
             Self::Zstd155 => "zstd 1.5.5",
+            Self::Bzip2 => "bzip2",
         })
     }
 }
@@ -96,6 +105,7 @@ impl Coder {
             Self::Lz4(_) => Encoder::Lz4,
             Self::Zstd157(_) => Encoder::Zstd157,
             Self::Zstd155(_) => Encoder::Zstd155,
+            Self::Bzip2(_) => Encoder::Bzip2,
         }
     }
 
@@ -107,6 +117,7 @@ impl Coder {
             Self::Xz(xz) => xz.memory(),
             Self::Lz4(lz4) => lz4.memory(input),
             Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.memory(input),
+            Self::Bzip2(bzip2) => bzip2.memory(),
         }
     }
 
@@ -120,6 +131,7 @@ impl Coder {
             Encoder::Lz4 => Lz4::parse(params).map(Self::Lz4),
             Encoder::Zstd157 => Zstd::parse(params).map(Self::Zstd157),
             Encoder::Zstd155 => Zstd::parse(params).map(Self::Zstd155),
+            Encoder::Bzip2 => Bzip2::parse(params).map(Self::Bzip2),
         };
         let found = encoder.number().into();
         known.ok_or(Error::Unsupported { part: Part::Layout, what: "parameters of encoder", found })
@@ -131,6 +143,7 @@ impl Coder {
             Self::Xz(xz) => xz.params(),
             Self::Lz4(lz4) => lz4.params(),
             Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.params(),
+            Self::Bzip2(bzip2) => bzip2.params(),
         };
         out.push(self.encoder().number());
         // Parameters are a few bytes.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sealift_format::num::size;
-use sealift_format::{CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
+use sealift_format::{Bzip2, CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
 use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
 use sealift_store::recipe::decode;
 
@@ -68,6 +68,13 @@ pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> V
         BlockCodec::Xz => xz_bodies(stored, plain_len),
         BlockCodec::Lz4Block => vec![vec![whole(Made::Lz4)]],
         BlockCodec::Zstd => vec![vec![whole(Made::Zstd)]],
+        BlockCodec::Bzip2 => match *stored {
+            // The header has the level.
+            [b'B', b'Z', b'h', digit @ b'1'..=b'9', ..] => {
+                vec![vec![whole(Made::By(vec![Coder::Bzip2(Bzip2 { level: digit - b'0' })]))]]
+            }
+            _ => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }
@@ -82,6 +89,7 @@ pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec,
         BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
         BlockCodec::Lz4Block => Some((RecipeCodec::Lz4Block, all)),
         BlockCodec::Zstd => Some((RecipeCodec::Zstd, all)),
+        BlockCodec::Bzip2 => Some((RecipeCodec::Bzip2, all)),
         _ => None,
     }
 }

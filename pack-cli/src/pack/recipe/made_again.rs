@@ -125,3 +125,11 @@ fn libzstd_makes_what_programs_made() {
     shell(&desk, PACKAGE);
     check(&desk, "dpkg-deb -Zzstd --root-owner-group -b deb made", 2);
 }
+
+#[test]
+fn libbz2_makes_what_programs_made() {
+    let desk = planted();
+    for level in 1..=9 {
+        check(&desk, &format!("bzip2 -{level} -c tree.tar > made"), 1);
+    }
+}
