@@ -7,12 +7,10 @@ use sealift_format::{Bzip2, CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
 use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
 use sealift_store::recipe::decode;
 
-use super::prove::deflaters;
+use super::deflate::{candidates as deflaters, gzip_body};
 use super::xz::Stream;
 use super::zstd;
 
-/// The CRC and the length at the end of a gzip member.
-const GZIP_TRAILER_LEN: usize = 8;
 /// The usual length of an EROFS block in bytes.
 const EROFS_BLOCK_LEN: usize = 4096;
 
@@ -139,40 +137,5 @@ fn lz4_coders(hint: Hint, stored_len: usize) -> Vec<Coder> {
             let levels = [(false, 1), (true, 9), (true, 12)].into_iter().chain((1..=11).map(|level| (true, level)));
             levels.flat_map(|(is_high, level)| filled.map(|filled| coder(is_high, level, filled))).collect()
         }
-    }
-}
-
-/// Returns the deflate stream of a gzip member (RFC 1952, section 2.3).
-fn gzip_body(stored: &[u8]) -> Option<Range<usize>> {
-    let [0x1f, 0x8b, 8, flags, ..] = *stored else { return None };
-    let mut len = 10;
-    if flags & 4 != 0 {
-        let extra = stored.get(len..len + 2)?;
-        len += 2 + usize::from(u16::from_le_bytes([extra[0], extra[1]]));
-    }
-    for flag in [8, 16] {
-        if flags & flag != 0 {
-            len += stored.get(len..)?.iter().position(|byte| *byte == 0)? + 1;
-        }
-    }
-    if flags & 2 != 0 {
-        len += 2;
-    }
-    let end = stored.len().checked_sub(GZIP_TRAILER_LEN)?;
-    (len < end).then_some(len..end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_header_of_gzip_ends_where_the_stream_begins() {
-        let start = |header: &[u8]| gzip_body(&[header, &[0; 9]].concat()).map(|body| body.start);
-        assert_eq!(start(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]), Some(10));
-        assert_eq!(start(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name\0"), Some(15));
-        assert_eq!(start(b"\x1f\x8b\x08\x1c\0\0\0\0\x02\x03\x02\0abn\0c\0"), Some(18));
-        assert_eq!(gzip_body(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name"), None);
-        assert_eq!(gzip_body(b"\x1f\x8b"), None);
     }
 }

@@ -2,6 +2,7 @@
 
 mod base_views;
 mod bodies;
+mod deflate;
 mod dissect;
 mod draft;
 mod layout;

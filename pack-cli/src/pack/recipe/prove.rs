@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use parking_lot::Mutex;
+use sealift_format::Coder;
 use sealift_format::num::wide;
-use sealift_format::{Coder, Zlib};
 use sealift_store::container::{Block, BlockCodec, Hint};
 use sealift_store::recipe::encode;
 
@@ -100,37 +100,4 @@ impl Prover {
 fn makes(coder: &Coder, from: &[u8], to: &[u8]) -> bool {
     let memory = coder.memory(wide(from.len())).saturating_add(wide(from.len() + to.len()));
     memory <= MEMORY_MAX && encode(coder, from, to.len()).is_ok_and(|made| made.as_deref() == Some(to))
-}
-
-/// Returns the coders to try for a deflate stream, the likeliest first.
-pub(super) fn deflaters(hint: Hint, is_raw: bool, body: &[u8]) -> Vec<Coder> {
-    // The header of a zlib stream has the window, and one of four classes of levels (RFC 1950, section 2.2).
-    let window_bits = match body {
-        [method, _, ..] if !is_raw => (method >> 4) + 8,
-        _ => 15,
-    };
-    let levels: Vec<u8> = match hint {
-        Hint::Zlib { level, .. } => u8::try_from(level).into_iter().collect(),
-        _ => vec![9, 6, 1, 5, 4, 3, 2, 7, 8],
-    };
-    let strategies: &[u8] = match hint {
-        Hint::Zlib { strategies, .. } if strategies > 1 => &[0, 1, 2, 3, 4],
-        _ => &[0],
-    };
-    let mut found = Vec::new();
-    for mem_level in [8, 9] {
-        for strategy in strategies {
-            let of = |level: &u8| {
-                Coder::Zlib(Zlib {
-                    level: *level,
-                    window_bits: window_bits.clamp(9, 15),
-                    is_raw,
-                    mem_level,
-                    strategy: *strategy,
-                })
-            };
-            found.extend(levels.iter().map(of));
-        }
-    }
-    found
 }
