@@ -67,8 +67,8 @@ pub use limits::Limits;
 pub use opener::{Opened, Opener, Step};
 pub use preamble::Preamble;
 pub use recipes::{
-    CODED_MAX, Coder, DEPTH_MAX, Encoder, Filled, Lz4, Made, PartOf, PartRange, RecipeCodec, RecipeSums, Recipes,
-    Segment, SegmentKind, View, Xz, Zlib,
+    Bzip2, CODED_MAX, Coder, DEPTH_MAX, Encoder, Filled, Lz4, Made, PartOf, PartRange, RecipeCodec, RecipeSums,
+    Recipes, Segment, SegmentKind, View, Xz, Zlib, Zstd, ZstdStream,
 };
 pub use request::Request;
 pub use row::{Row, Rows, Table};

@@ -18,6 +18,10 @@ pub enum Codec {
     XzLarge,
     /// An lz4 block.
     Lz4Block,
+    /// A zstd frame (RFC 8878).
+    Zstd,
+    /// A bzip2 stream.
+    Bzip2,
 }
 
 impl Codec {
@@ -27,6 +31,8 @@ impl Codec {
         match self {
             Self::Zlib | Self::Deflate => 1 << 16,
             Self::Lz4Block => 0,
+            Self::Zstd => 1 << 18,
+            Self::Bzip2 => 1 << 22,
             Self::XzSmall => (1 << 20) + (1 << 17),
             Self::Xz => (1 << 23) + (1 << 17),
             Self::XzLarge => (1 << 26) + (1 << 17),
@@ -41,6 +47,8 @@ impl Codec {
             Self::Xz => 4,
             Self::XzLarge => 5,
             Self::Lz4Block => 6,
+            Self::Zstd => 7,
+            Self::Bzip2 => 8,
         }
     }
 
@@ -52,6 +60,8 @@ impl Codec {
             4 => Ok(Self::Xz),
             5 => Ok(Self::XzLarge),
             6 => Ok(Self::Lz4Block),
+            7 => Ok(Self::Zstd),
+            8 => Ok(Self::Bzip2),
             _ => Err(Error::Unsupported { part: Part::Layout, what: "codec of a recipe", found: number.into() }),
         }
     }

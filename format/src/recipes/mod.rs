@@ -18,7 +18,7 @@ use crate::num::at;
 use crate::row::{Row, Table};
 
 pub use codec::Codec as RecipeCodec;
-pub use coder::{Coder, Encoder, Filled, Lz4, Xz, Zlib};
+pub use coder::{Bzip2, Coder, Encoder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
 pub use sums::RecipeSums;
 
 /// Whether this reader implements recipes. The browser's module does not, since it is to be small: it rejects them as unsupported.

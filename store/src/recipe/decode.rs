@@ -2,6 +2,7 @@
 
 use std::io::Read;
 
+use bzip2::bufread::BzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use lzma_rust2::XzReader;
 use sealift_format::RecipeCodec;
@@ -23,6 +24,18 @@ pub fn decode(codec: RecipeCodec, bytes: &[u8], len: usize) -> Option<Vec<u8>> {
             let mut out = vec![0; len];
             let decoded = lz4_flex::block::decompress_into(bytes, &mut out).ok()?;
             (decoded == len).then_some(out)
+        }
+        RecipeCodec::Bzip2 => {
+            let mut rest = bytes;
+            let out = read(BzDecoder::new(&mut rest), len)?;
+            rest.is_empty().then_some(out)
+        }
+        RecipeCodec::Zstd => {
+            let mut out = vec![0; len];
+            // One frame, and nothing behind it.
+            let frame_len = zstd_safe::find_frame_compressed_size(bytes).ok()?;
+            let decoded = zstd_safe::decompress(&mut out[..], bytes).ok()?;
+            (frame_len == bytes.len() && decoded == len).then_some(out)
         }
         _ => None,
     }
@@ -46,7 +59,7 @@ fn read(mut from: impl Read, len: usize) -> Option<Vec<u8>> {
 
 #[cfg(all(test, feature = "recipes"))]
 mod tests {
-    use sealift_format::{Coder, Filled, Lz4, Xz, Zlib};
+    use sealift_format::{Bzip2, Coder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
 
     use super::*;
     use crate::recipe::encode;
@@ -97,6 +110,32 @@ mod tests {
         for level in 1..=12 {
             check(Coder::Lz4(Lz4 { is_high: true, level, filled: None }), RecipeCodec::Lz4Block);
             check(Coder::Lz4(Lz4 { is_high: false, level, filled: None }), RecipeCodec::Lz4Block);
+        }
+    }
+
+    #[test]
+    fn what_libzstd_makes_is_decoded() {
+        let stream = |is_pledged, has_worker, is_long| {
+            Some(ZstdStream {
+                is_pledged,
+                is_checked: true,
+                has_worker,
+                is_long,
+                window_log: if is_long { 24 } else { 0 },
+            })
+        };
+        for stream in [None, stream(false, false, false), stream(true, true, false), stream(false, true, true)] {
+            for level in [-1, 3, 19] {
+                check(Coder::Zstd157(Zstd { level, stream }), RecipeCodec::Zstd);
+                check(Coder::Zstd155(Zstd { level, stream }), RecipeCodec::Zstd);
+            }
+        }
+    }
+
+    #[test]
+    fn what_libbz2_makes_is_decoded() {
+        for level in 1..=9 {
+            check(Coder::Bzip2(Bzip2 { level }), RecipeCodec::Bzip2);
         }
     }
 

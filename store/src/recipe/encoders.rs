@@ -2,7 +2,7 @@
 
 use sealift_format::Coder;
 
-use super::{lz4, xz, zlib};
+use super::{bzip2, lz4, xz, zlib, zstd};
 use crate::Error;
 
 /// Returns what an encoder makes of `bytes`; `None` if that is longer than `len` bytes.
@@ -14,6 +14,9 @@ pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>
         Coder::Zlib(parameters) => zlib::encode(parameters, bytes, len),
         Coder::Xz(parameters) => xz::encode(parameters, bytes, len),
         Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
+        Coder::Zstd157(parameters) => zstd::encode(zstd::Version::V1_5_7, parameters, bytes, len),
+        Coder::Zstd155(parameters) => zstd::encode(zstd::Version::V1_5_5, parameters, bytes, len),
+        Coder::Bzip2(parameters) => bzip2::encode(*parameters, bytes, len),
         _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
     }
 }

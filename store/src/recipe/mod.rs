@@ -1,5 +1,7 @@
 //! Makes the bytes that recipes and views state (recipes 3 and 4).
 
+#[cfg(feature = "recipes")]
+mod bzip2;
 mod decode;
 #[cfg_attr(not(feature = "recipes"), path = "no_encoders.rs")]
 mod encoders;
@@ -9,6 +11,8 @@ mod lz4;
 mod xz;
 #[cfg(feature = "recipes")]
 mod zlib;
+#[cfg(feature = "recipes")]
+mod zstd;
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! liblzma, whose output for given parameters is the same since 5.6 (recipes 5).
+//! liblzma, whose output for given parameters is the same since 5.4 (recipes 5).
 #![allow(
     unsafe_code,
     reason = "no encoder in Rust makes the bytes of liblzma, and no safe layer offers its calls for one buffer"

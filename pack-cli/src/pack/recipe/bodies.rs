@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use sealift_format::num::size;
-use sealift_format::{CODED_MAX, Coder, Filled, Lz4, RecipeCodec, Zlib};
+use sealift_format::{Bzip2, CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
 use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
 use sealift_store::recipe::decode;
 
+use super::deflate::{candidates as deflaters, gzip_body};
 use super::xz::Stream;
+use super::zstd;
 
-/// The CRC and the length at the end of a gzip member.
-const GZIP_TRAILER_LEN: usize = 8;
 /// The usual length of an EROFS block in bytes.
 const EROFS_BLOCK_LEN: usize = 4096;
 
@@ -27,11 +27,9 @@ pub(super) struct Body {
 /// What may have made a body.
 #[derive(Debug)]
 enum Made {
-    /// A zlib stream.
-    Zlib,
-    /// A deflate stream, with the extra flags of the gzip member around it, if there is one.
-    Deflate(Option<u8>),
+    Deflate(BlockCodec),
     Lz4,
+    Zstd,
     /// These, and no others.
     By(Vec<Coder>),
 }
@@ -42,12 +40,12 @@ impl Body {
         matches!((&self.made, hint), (Made::Lz4, Hint::None))
     }
 
-    /// Returns the coders to try, the likeliest first. `stored` are its bytes.
-    pub(super) fn candidates(&self, hint: Hint, stored: &[u8]) -> Vec<Coder> {
+    /// Returns the coders to try, the likeliest first. `all` are the bytes of the block, and `stored` its own.
+    pub(super) fn candidates(&self, hint: Hint, all: &[u8], stored: &[u8]) -> Vec<Coder> {
         match &self.made {
-            Made::Zlib => zlib_coders(hint, stored),
-            Made::Deflate(extra_flags) => deflate_coders(hint, *extra_flags),
+            Made::Deflate(codec) => deflaters(*codec, hint, all, stored),
             Made::Lz4 => lz4_coders(hint, stored.len()),
+            Made::Zstd => zstd::candidates(hint, stored, self.plain.len()),
             Made::By(coders) => coders.clone(),
         }
     }
@@ -57,14 +55,21 @@ impl Body {
 pub(super) fn bodies_of(codec: BlockCodec, stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
     let whole = |made| Body { stored: 0..stored.len(), plain: 0..plain_len, made };
     match codec {
-        BlockCodec::Zlib => vec![vec![whole(Made::Zlib)]],
-        BlockCodec::Deflate => vec![vec![whole(Made::Deflate(None))]],
+        BlockCodec::Zlib | BlockCodec::Deflate => vec![vec![whole(Made::Deflate(codec))]],
         BlockCodec::Gzip => match gzip_body(stored) {
-            Some(body) => vec![vec![Body { stored: body, ..whole(Made::Deflate(stored.get(8).copied())) }]],
+            Some(body) => vec![vec![Body { stored: body, ..whole(Made::Deflate(codec)) }]],
             None => Vec::new(),
         },
         BlockCodec::Xz => xz_bodies(stored, plain_len),
         BlockCodec::Lz4Block => vec![vec![whole(Made::Lz4)]],
+        BlockCodec::Zstd => vec![vec![whole(Made::Zstd)]],
+        BlockCodec::Bzip2 => match *stored {
+            // The header has the level.
+            [b'B', b'Z', b'h', digit @ b'1'..=b'9', ..] => {
+                vec![vec![whole(Made::By(vec![Coder::Bzip2(Bzip2 { level: digit - b'0' })]))]]
+            }
+            _ => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }
@@ -78,6 +83,8 @@ pub(super) fn codec_of(codec: BlockCodec, stored: &[u8]) -> Option<(RecipeCodec,
         BlockCodec::Gzip => Some((RecipeCodec::Deflate, gzip_body(stored)?)),
         BlockCodec::Xz => Some((Stream::of(stored)?.codec()?, all)),
         BlockCodec::Lz4Block => Some((RecipeCodec::Lz4Block, all)),
+        BlockCodec::Zstd => Some((RecipeCodec::Zstd, all)),
+        BlockCodec::Bzip2 => Some((RecipeCodec::Bzip2, all)),
         _ => None,
     }
 }
@@ -114,52 +121,6 @@ fn xz_bodies(stored: &[u8], plain_len: usize) -> Vec<Vec<Body>> {
     found
 }
 
-/// Returns the coders to try for a zlib stream, the likeliest first.
-fn zlib_coders(hint: Hint, stored: &[u8]) -> Vec<Coder> {
-    // The header has the window, and one of four classes of levels (RFC 1950, section 2.2).
-    let (window_bits, levels): (u8, &[u8]) = match stored {
-        [method, flags, ..] => {
-            ((method >> 4) + 8, [&[1][..], &[5, 4, 3, 2], &[6], &[9, 7, 8]][usize::from(flags >> 6)])
-        }
-        _ => (15, &[6]),
-    };
-    let zlib = Zlib { level: 0, window_bits: window_bits.clamp(9, 15), is_raw: false, mem_level: 8, strategy: 0 };
-    coders_like(hint, zlib, levels, &[8])
-}
-
-/// Returns the coders to try for a deflate stream, the likeliest first.
-fn deflate_coders(hint: Hint, extra_flags: Option<u8>) -> Vec<Coder> {
-    // The header of a gzip member says whether it was made slowly or fast (RFC 1952, section 2.3.1).
-    let levels: &[u8] = match extra_flags {
-        Some(2) => &[9],
-        Some(4) => &[1],
-        _ => &[6, 9],
-    };
-    // 8 is the default. Short streams of gzip(1), which has larger tables, are the same with 8, some only with 9.
-    let mem_levels: &[u8] = if extra_flags.is_some() { &[8, 9] } else { &[8] };
-    coders_like(hint, Zlib { level: 0, window_bits: 15, is_raw: true, mem_level: 8, strategy: 0 }, levels, mem_levels)
-}
-
-/// Returns coders with one of these levels, unless the hint has it, and one of these sizes of tables.
-fn coders_like(hint: Hint, like: Zlib, levels: &[u8], mem_levels: &[u8]) -> Vec<Coder> {
-    let (levels, strategies) = match hint {
-        Hint::Zlib { level, strategies, .. } => {
-            let strategies: &[u8] = if strategies > 1 { &[0, 1, 2, 3, 4] } else { &[0] };
-            (u8::try_from(level).into_iter().collect(), strategies)
-        }
-        _ => (levels.to_vec(), &[0][..]),
-    };
-    let mut found = Vec::new();
-    for mem_level in mem_levels {
-        for strategy in strategies {
-            let coder =
-                |level: &u8| Coder::Zlib(Zlib { level: *level, mem_level: *mem_level, strategy: *strategy, ..like });
-            found.extend(levels.iter().map(coder));
-        }
-    }
-    found
-}
-
 /// Returns the coders to try for an lz4 block of this length, the likeliest first: those of mksquashfs if it made the block, or else those of mkfs.erofs,
 /// which fill a multiple of the file system's blocks.
 fn lz4_coders(hint: Hint, stored_len: usize) -> Vec<Coder> {
@@ -173,40 +134,5 @@ fn lz4_coders(hint: Hint, stored_len: usize) -> Vec<Coder> {
             let levels = [(false, 1), (true, 9), (true, 12)].into_iter().chain((1..=11).map(|level| (true, level)));
             levels.flat_map(|(is_high, level)| filled.map(|filled| coder(is_high, level, filled))).collect()
         }
-    }
-}
-
-/// Returns the deflate stream of a gzip member (RFC 1952, section 2.3).
-fn gzip_body(stored: &[u8]) -> Option<Range<usize>> {
-    let [0x1f, 0x8b, 8, flags, ..] = *stored else { return None };
-    let mut len = 10;
-    if flags & 4 != 0 {
-        let extra = stored.get(len..len + 2)?;
-        len += 2 + usize::from(u16::from_le_bytes([extra[0], extra[1]]));
-    }
-    for flag in [8, 16] {
-        if flags & flag != 0 {
-            len += stored.get(len..)?.iter().position(|byte| *byte == 0)? + 1;
-        }
-    }
-    if flags & 2 != 0 {
-        len += 2;
-    }
-    let end = stored.len().checked_sub(GZIP_TRAILER_LEN)?;
-    (len < end).then_some(len..end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_header_of_gzip_ends_where_the_stream_begins() {
-        let start = |header: &[u8]| gzip_body(&[header, &[0; 9]].concat()).map(|body| body.start);
-        assert_eq!(start(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]), Some(10));
-        assert_eq!(start(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name\0"), Some(15));
-        assert_eq!(start(b"\x1f\x8b\x08\x1c\0\0\0\0\x02\x03\x02\0abn\0c\0"), Some(18));
-        assert_eq!(gzip_body(b"\x1f\x8b\x08\x08\0\0\0\0\x02\x03name"), None);
-        assert_eq!(gzip_body(b"\x1f\x8b"), None);
     }
 }

@@ -64,7 +64,6 @@ impl<'a> Dissection<'a> {
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, ContainerFault> {
-        prover.forget_failures();
         let (blocks, following) = (Blocks::new(bytes, anatomy), following(anatomy));
         let mut made: Vec<Option<Made>> = Vec::with_capacity(anatomy.blocks.len());
         let mut rest = &anatomy.blocks[..];

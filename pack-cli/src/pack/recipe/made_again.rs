@@ -72,6 +72,9 @@ fn count(bytes: &dyn ReadAt) -> (usize, u64) {
     (all, unmade_len)
 }
 
+/// Makes what `dpkg-deb -b deb` needs.
+const PACKAGE: &str = "mkdir -p deb/DEBIAN && cp -r tree deb/ && \
+    printf 'Package: made\\nVersion: 1\\nArchitecture: all\\nMaintainer: a\\nDescription: b\\n' > deb/DEBIAN/control";
 const MKSQUASHFS: &str = "mksquashfs tree made -quiet -no-progress -comp";
 
 #[test]
@@ -95,9 +98,7 @@ fn liblzma_makes_what_programs_made() {
         check(&desk, &format!("xz {options} -c tree.tar > made"), 1);
     }
     check(&desk, "xz --x86 --lzma2=preset=6,dict=1MiB,lc=1,lp=2,pb=0 -c tree/bash > made", 1);
-    let package = "mkdir -p deb/DEBIAN && cp -r tree deb/ && \
-         printf 'Package: made\\nVersion: 1\\nArchitecture: all\\nMaintainer: a\\nDescription: b\\n' > deb/DEBIAN/control";
-    shell(&desk, package);
+    shell(&desk, PACKAGE);
     check(&desk, "dpkg-deb -Zxz --root-owner-group -b deb made", 2);
 }
 
@@ -108,5 +109,28 @@ fn liblz4_makes_what_programs_made() {
     check(&desk, &format!("{MKSQUASHFS} lz4 -Xhc -b 64K"), 60);
     for options in ["lz4", "lz4hc", "lz4hc,12", "lz4 -C65536", "lz4hc,4 -C16384"] {
         check(&desk, &format!("mkfs.erofs -z{options} made tree"), 60);
+    }
+}
+
+#[test]
+fn libzstd_makes_what_programs_made() {
+    let desk = planted();
+    for level in [1, 3, 15, 22] {
+        check(&desk, &format!("{MKSQUASHFS} zstd -Xcompression-level {level}"), 40);
+    }
+    for options in ["-3", "-1 --single-thread", "-15 --no-check", "-19"] {
+        check(&desk, &format!("zstd {options} -q tree.tar -o made"), 1);
+        check(&desk, &format!("zstd {options} -q -c < tree.tar > made"), 1);
+    }
+    check(&desk, "zstd -3 --long=24 --single-thread -q -c < tree.tar > made", 1);
+    shell(&desk, PACKAGE);
+    check(&desk, "dpkg-deb -Zzstd --root-owner-group -b deb made", 2);
+}
+
+#[test]
+fn libbz2_makes_what_programs_made() {
+    let desk = planted();
+    for level in 1..=9 {
+        check(&desk, &format!("bzip2 -{level} -c tree.tar > made"), 1);
     }
 }

@@ -2,6 +2,7 @@
 
 mod base_views;
 mod bodies;
+mod deflate;
 mod dissect;
 mod draft;
 mod layout;
@@ -10,6 +11,7 @@ mod made_again;
 mod over;
 mod prove;
 mod xz;
+mod zstd;
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,0 +1,68 @@
+//! What the header of a zstd frame says of how it was made (RFC 8878, section 3.1.1.1).
+
+use sealift_format::{Coder, Zstd, ZstdStream};
+use sealift_store::container::Hint;
+
+const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// All levels, those first that programs use unless they are told otherwise.
+const LEVELS: [i8; 22] = [3, 19, 1, 9, 22, 15, 6, 12, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 18, 20, 21];
+/// The longest contents, in bytes, for which so many levels are tried.
+const FEWER: [(usize, usize); 2] = [(16 << 20, 2), (1 << 20, 5)];
+/// Contents of a known length below this are encoded without a worker, in bytes (`ZSTDMT_JOBSIZE_MIN`).
+const WORKER_MIN: usize = 512 << 10;
+
+/// What a frame's header says.
+struct Header {
+    /// The logarithm of the window's length, if it is stated.
+    window_log: Option<u8>,
+    has_len: bool,
+    is_checked: bool,
+}
+
+/// Returns the coders to try for a frame, the likeliest first.
+pub(super) fn candidates(hint: Hint, frame: &[u8], plain_len: usize) -> Vec<Coder> {
+    let both = |zstd| [Coder::Zstd155(zstd), Coder::Zstd157(zstd)];
+    if let Hint::Zstd { level } = hint {
+        return i8::try_from(level).map_or(Vec::new(), |level| both(Zstd { level, stream: None }).into());
+    }
+    let Some(header) = header(frame) else { return Vec::new() };
+    let fits = |level: &i8| {
+        let of_level = Zstd { level: *level, stream: None }.window_log();
+        header.window_log.is_none_or(|stated| stated == of_level)
+    };
+    let mut levels: Vec<(i8, bool)> = LEVELS.iter().filter(|level| fits(level)).map(|level| (*level, false)).collect();
+    // Another window than that of any usual level was asked for, with matches in all of it.
+    levels.extend(LEVELS.iter().filter(|level| !fits(level)).map(|level| (*level, true)));
+    let most = FEWER.iter().find(|(len, _)| plain_len > *len).map_or(LEVELS.len(), |(_, most)| *most);
+    let mut found = Vec::new();
+    for (level, is_long) in levels.into_iter().take(most) {
+        let window_log = if is_long { header.window_log.unwrap_or_default() } else { 0 };
+        let stream = |has_worker| ZstdStream {
+            is_pledged: header.has_len,
+            is_checked: header.is_checked,
+            has_worker,
+            is_long,
+            window_log,
+        };
+        let has_worker = !header.has_len || plain_len >= WORKER_MIN;
+        let mut streams = vec![Some(stream(false))];
+        if has_worker {
+            streams.insert(0, Some(stream(true)));
+        }
+        if header.has_len && !header.is_checked && !is_long {
+            streams.insert(0, None);
+        }
+        found.extend(streams.into_iter().flat_map(|stream| both(Zstd { level, stream })));
+    }
+    found
+}
+
+fn header(frame: &[u8]) -> Option<Header> {
+    let [descriptor, window, ..] = *frame.strip_prefix(MAGIC)? else { return None };
+    let is_single = descriptor & 0x20 != 0;
+    let has_dictionary = descriptor & 3 != 0;
+    let window_log = if is_single { None } else { Some(10 + (window >> 3)) };
+    let is_usual = !has_dictionary && (is_single || window & 7 == 0) && window_log.is_none_or(|log| log <= 27);
+    let header = Header { window_log, has_len: is_single || descriptor >> 6 != 0, is_checked: descriptor & 4 != 0 };
+    is_usual.then_some(header)
+}
