@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sealift_format::{Coder, Lz4, Xz, Zlib};
+use sealift_format::{Bzip2, Coder, Lz4, Xz, Zlib, Zstd};
 use sealift_store::recipe::encode;
 
 use crate::bundle::{Bundle, Packing, lay_out_without};
@@ -104,8 +104,19 @@ pub fn row(coder: &Coder) -> (u8, Vec<u8>) {
             let (room, is_padded) = filled.map_or((0, false), |filled| (filled.room, filled.is_padded));
             (3, [&[call, *level][..], &room.to_le_bytes(), &[is_padded.into()]].concat())
         }
+        Coder::Zstd157(zstd) => (4, zstd_row(zstd)),
+        Coder::Zstd155(zstd) => (5, zstd_row(zstd)),
+        Coder::Bzip2(Bzip2 { level }) => (6, vec![*level]),
         _ => panic!("{coder:?}"),
     }
+}
+
+fn zstd_row(Zstd { level, stream }: &Zstd) -> Vec<u8> {
+    let flags = stream.map_or(0, |stream| {
+        let flags = [true, stream.is_pledged, stream.is_checked, stream.has_worker, stream.is_long];
+        flags.into_iter().rev().fold(0, |sum, is_set| 2 * sum + u8::from(is_set))
+    });
+    vec![level.to_le_bytes()[0], flags, stream.map_or(0, |stream| stream.window_log)]
 }
 
 /// Returns what zlib makes of these bytes.
@@ -239,13 +250,15 @@ impl Recipes {
     }
 }
 
-/// Returns the bytes that a decoder takes (recipes 5.4).
+/// Returns the bytes that a decoder takes (recipes 5.6).
 fn memory_of_codec(codec: u8) -> u64 {
     match codec {
         1 | 2 => 65_536,
         3 => 1_179_648,
         4 => 8_519_680,
         5 => 67_239_936,
+        7 => 262_144,
+        8 => 4_194_304,
         _ => 0,
     }
 }
@@ -269,8 +282,33 @@ fn memory(encoder: u8, parameters: &[u8], input: u64) -> u64 {
             let own = if *padded == 1 { input.saturating_add(65_536) } else { 0 };
             room.saturating_add(tables).saturating_add(own)
         }
+        (4 | 5, [level, flags, window_log]) => memory_of_zstd(level.cast_signed(), *flags, *window_log, input),
+        (6, [level]) => 800_000 * u64::from(*level) + 524_288,
         _ => 0,
     }
+}
+
+/// The logarithms of window, chains and hash table of each level of libzstd, 0 for those below 0 (`ZSTD_defaultCParameters` of both versions).
+const ZSTD_LEVELS: &str = "19/12/13 19/13/14 20/15/16 21/16/17 21/18/18 21/18/19 21/18/19 21/19/20 21/19/20 22/20/21 22/21/22 22/21/22 \
+    22/22/23 22/22/22 22/22/23 22/23/23 22/22/22 23/23/22 23/23/22 23/24/22 25/25/23 26/26/24 27/27/25";
+
+/// Returns the bytes that libzstd takes (recipes 5.4).
+fn memory_of_zstd(level: i8, flags: u8, window_log: u8, n: u64) -> u64 {
+    let row = ZSTD_LEVELS.split_whitespace().nth(usize::try_from(level).unwrap_or(0)).unwrap_or("0/0/0");
+    let logs: Vec<u32> = row.split('/').map(|log| log.parse().expect("a number")).collect();
+    let [w, c, h] = logs[..] else { return 0 };
+    let (is_stream, is_pledged, has_worker, is_long) = (flags & 1, flags & 2, flags & 8, flags & 16);
+    let k = if is_stream == 0 || is_pledged != 0 { n.clamp(1 << 10, 1 << 27).next_power_of_two() } else { 1 << 27 };
+    let usual = if is_long == 0 { w } else { 27 };
+    let v = k.min(1_u64.wrapping_shl(if window_log == 0 { usual } else { window_log.into() }));
+    let tables = 4 * (2 * k).min(1 << c) + 6 * (2 * k).min(1 << h) + (1 << 22);
+    let p = if is_long == 0 { (4 * v).max(1 << 20) } else { (1 << (c + 3)).max(1 << 21) };
+    let buffers = match (is_stream, has_worker) {
+        (0, _) => n.saturating_add(n / 256 + 1024),
+        (_, 0) => v + (1 << 19),
+        _ => v + 5 * p,
+    };
+    buffers.saturating_add(tables + if is_long == 0 { 0 } else { v / 4 + (1 << 20) })
 }
 
 impl Sums {

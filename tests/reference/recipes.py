@@ -1,10 +1,12 @@
 """Objects that are made of others (recipes.md): what root and layout say of them, and their bytes."""
+import bz2
 import lzma
 import zlib
 from collections import defaultdict, namedtuple
 from itertools import islice
 from types import SimpleNamespace
 
+import zstandard
 from encoding import need
 
 CODED_MAX, DEPTH_MAX = 1 << 27, 4
@@ -13,9 +15,11 @@ SUMS = "leaves leaf_bytes made made_bytes decoded_bytes memory"
 # What zlib's parameters may be: level, window (beside the bit of raw deflate), memLevel and strategy.
 ZLIB = [range(1, 10), range(9, 16), range(1, 10), range(5)]
 
-# The memory that decoders take (recipes 5.4); those of xz have a dictionary of at most so many bytes, and 2^17 more.
+# The encoders that this reader has (recipes 5): zlib and libbz2.
+ENCODERS = 1, 6
+# The memory that decoders take (recipes 5.6); those of xz have a dictionary of at most so many bytes, and 2^17 more.
 DICTIONARIES = {3: 1 << 20, 4: 1 << 23, 5: 1 << 26}
-CODECS = {1: 1 << 16, 2: 1 << 16, **{codec: size + (1 << 17) for codec, size in DICTIONARIES.items()}, 6: 0}
+CODECS = {1: 1 << 16, 2: 1 << 16, **{codec: size + (1 << 17) for codec, size in DICTIONARIES.items()}, 6: 0, 7: 1 << 18, 8: 1 << 22}
 
 Range = namedtuple("Range", "of start end")
 # A part of an object or view: its kind, where it ends there, its length, its ranges, and the coder's row or the codec.
@@ -26,7 +30,7 @@ def parse_sums(table):
     sums = SimpleNamespace(encoders=[], **dict(zip(SUMS.split(), table.read("6Q"))))
     for _ in range(table.int("H")):
         encoder = table.int("B")
-        need(encoder == 1, "unsupported", f"encoder {encoder}")
+        need(encoder in ENCODERS, "unsupported", f"encoder {encoder}")
         size = table.int("Q")
         need(not sums.encoders or sums.encoders[-1][0] < encoder, "header", "encoders do not ascend")
         sums.encoders.append((encoder, size))
@@ -38,15 +42,21 @@ def check_limits(sums):
         need(vars(sums)[field] <= limit, "limit", f"{field} of the recipes")
 
 def parse_coder(table):
-    """The parameters of zlib (recipes 3.6 and 5)."""
+    """An encoder and its parameters (recipes 3.6 and 5)."""
     encoder, params = table.int("B"), table.string("B")
-    need(encoder == 1, "unsupported", f"encoder {encoder}")
-    known = len(params) == 4 and all(value in of for value, of in zip((params[0], params[1] & 127, *params[2:]), ZLIB))
-    need(known, "unsupported", "parameters of zlib that there are not")
-    return tuple(params)
+    need(encoder in ENCODERS, "unsupported", f"encoder {encoder}")
+    if encoder == 6:
+        known = len(params) == 1 and 1 <= params[0] <= 9
+    else:
+        known = len(params) == 4 and all(value in of for value, of in zip((params[0], params[1] & 127, *params[2:]), ZLIB))
+    need(known, "unsupported", f"parameters of encoder {encoder} that there are not")
+    return encoder, *params
 
 def coder_memory(coder):
-    return (1 << (coder[1] & 127) + 2) + (1 << coder[2] + 9)
+    encoder, *params = coder
+    if encoder == 6:
+        return 800_000 * params[0] + (1 << 19)
+    return (1 << (params[1] & 127) + 2) + (1 << params[2] + 9)
 
 def parse_recipes(table, sizes, ids, base_objects):
     """Section 8 of the layout (recipes 3). `base_objects` is none in a full bundle."""
@@ -124,37 +134,55 @@ def parse_columns(table, kinds):
 def sums_of(own, sizes):
     """What the root must say; `sizes` are those of all objects, leaves included."""
     coded = [part for segments in (*own.views, *own.made.values()) for part in segments if part.kind > 1]
-    given, memory, encoders, decoded = defaultdict(int), 0, [], 0
+    encoders, memory, decoded = defaultdict(int), 0, 0
     for part in coded:
         size = sum(end - start for _, start, end in part.ranges)
         memory = max(memory, size + part.size + (coder_memory(own.coders[part.how]) if part.kind == 2 else CODECS[part.how]))
-        given[part.kind] += size
+        if part.kind == 2:
+            encoders[own.coders[part.how][0]] += size
         decoded += part.size if part.kind == 3 else 0
-    if given[2]:
-        encoders = [(1, given[2])]
     return SimpleNamespace(leaves=own.count, leaf_bytes=sum(own.sizes), made=len(own.made),
                            made_bytes=sum(sizes[number] for number in own.made), decoded_bytes=decoded, memory=memory,
-                           encoders=encoders, encoded_bytes=given[2])
+                           encoders=sorted(encoders.items()), encoded_bytes=sum(encoders.values()))
 
 def encode(coder, data):
-    level, bits, memory, strategy = coder
+    encoder, *params = coder
+    if encoder == 6:
+        return bz2.compress(data, *params)
+    level, bits, memory, strategy = params
     stream = zlib.compressobj(level, zlib.DEFLATED, bits if bits < 128 else -(bits - 128), memory, strategy)
     return stream.compress(data) + stream.flush()
 
 def decode(codec, data, size):
     if codec == 6:
         return decode_lz4(data, size)
-    if codec in DICTIONARIES:
+    if codec == 7:
+        return decode_zstd(data)
+    if codec == 8:
+        stream = bz2.BZ2Decompressor()
+    elif codec in DICTIONARIES:
         # Its own needs come on top of the dictionary, whose next length is half as large again.
         stream = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=DICTIONARIES[codec] + (1 << 18))
     else:
         stream = zlib.decompressobj(15 if codec == 1 else -15)
     try:
         plain = stream.decompress(data, size + 1)
-    except (zlib.error, lzma.LZMAError, EOFError):
+    except (zlib.error, lzma.LZMAError, EOFError, OSError):
         plain = b""
     need(stream.eof and not stream.unused_data, "object", "a stream that does not end with its range")
     return plain
+
+def decode_zstd(data):
+    """One zstd frame."""
+    try:
+        # Its frame may state no length: what is decoded is limited by the blocks in it.
+        stream = zstandard.ZstdDecompressor().decompressobj()
+        need(data[:4] == zstandard.FRAME_HEADER, "object", "not a zstd frame")
+        plain = stream.decompress(data)
+        need(stream.eof and not stream.unused_data, "object", "a frame that does not end with its range")
+        return plain
+    except zstandard.ZstdError as error:
+        need(False, "object", f"zstd: {error}")
 
 def decode_lz4(data, size):
     """An lz4 block, to its end (the lz4 block format)."""

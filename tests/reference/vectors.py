@@ -49,7 +49,7 @@ def read_request(data, bases):
     return "ok", document(of_request(request, parsed))
 
 # Encoders of recipes that this reader has not.
-LACKS = {"lz4", "xz"}
+LACKS = {"lz4", "xz", "zstd"}
 
 def split(path):
     """Return a vector file's header, and the input."""

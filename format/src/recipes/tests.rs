@@ -41,9 +41,31 @@ fn lz4() -> impl Strategy<Value = Coder> {
     })
 }
 
+fn zstd() -> impl Strategy<Value = Coder> {
+    let window_log = prop_oneof![Just(0), 10..=27_u8];
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let stream = (flags, window_log).prop_map(|((is_pledged, is_checked, has_worker, is_long), window_log)| ZstdStream {
+        is_pledged,
+        is_checked,
+        has_worker,
+        is_long,
+        window_log,
+    });
+    let level = prop_oneof![-100..=-1_i8, 1..=22_i8];
+    (any::<bool>(), level, prop::option::of(stream)).prop_map(|(is_old, level, stream)| {
+        let zstd = Zstd { level, stream };
+        if is_old { Coder::Zstd155(zstd) } else { Coder::Zstd157(zstd) }
+    })
+}
+
+fn coder() -> impl Strategy<Value = Coder> {
+    let bzip2 = (1..=9_u8).prop_map(|level| Coder::Bzip2(Bzip2 { level }));
+    prop_oneof![zlib(), xz(), lz4(), zstd(), bzip2]
+}
+
 fn codec() -> impl Strategy<Value = RecipeCodec> {
-    use RecipeCodec::{Deflate, Lz4Block, Xz, XzLarge, XzSmall, Zlib};
-    prop::sample::select(vec![Zlib, Deflate, XzSmall, Xz, XzLarge, Lz4Block])
+    use RecipeCodec::{Bzip2, Deflate, Lz4Block, Xz, XzLarge, XzSmall, Zlib, Zstd};
+    prop::sample::select(vec![Zlib, Deflate, XzSmall, Xz, XzLarge, Lz4Block, Zstd, Bzip2])
 }
 
 /// Gives segments their places, and returns their length.
@@ -108,7 +130,7 @@ fn parse(bytes: &[u8], own: &[Object]) -> Result<Recipes, crate::Error> {
 proptest! {
     #[test]
     fn what_is_encoded_is_parsed(
-        coder in prop_oneof![zlib(), xz(), lz4()],
+        coder in coder(),
         codec in codec(),
         range in (0_u64..1 << 40, 1_u64..=CODED_MAX / 3),
         lens in (1_u64..1 << 40, 1..=CODED_MAX, 1..=CODED_MAX),
@@ -130,8 +152,8 @@ proptest! {
 proptest! {
     #[test]
     fn coders_are_ordered_as_their_rows(
-        one in prop_oneof![zlib(), xz(), lz4()],
-        other in prop_oneof![zlib(), xz(), lz4()],
+        one in coder(),
+        other in coder(),
     ) {
         let row = |coder: Coder| {
             let mut out = Vec::new();

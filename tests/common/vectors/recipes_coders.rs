@@ -1,6 +1,6 @@
 //! Encoders and codecs of recipes besides those of zlib (recipes 5).
 
-use sealift_format::{Coder, Filled, Lz4, Xz};
+use sealift_format::{Bzip2, Coder, Filled, Lz4, Xz, Zstd, ZstdStream};
 
 use super::delta::on;
 use super::recipes::{Draft, MIB, text};
@@ -13,9 +13,13 @@ const XZ: Xz =
     Xz { preset: 6, is_extreme: false, dictionary_len: 1 << 12, lc: 3, lp: 0, pb: 2, filter: 0, check: Some(1) };
 const LZ4: Lz4 = Lz4 { is_high: false, level: 1, filled: None };
 const FILLED: Filled = Filled { room: 500, is_padded: false };
+const ZSTD: Zstd = Zstd { level: 3, stream: None };
+const STREAM: ZstdStream =
+    ZstdStream { is_pledged: false, is_checked: false, has_worker: false, is_long: false, window_log: 0 };
 
 pub(super) fn vectors() -> Vec<Vector> {
-    [encoders(), parameters_of_xz(), parameters_of_lz4(), codecs()].into_iter().flatten().collect()
+    let parameters = [parameters_of_xz(), parameters_of_lz4(), parameters_of_zstd(), parameters_of_bzip2()];
+    [encoders()].into_iter().chain(parameters).chain([codecs()]).flatten().collect()
 }
 
 /// Returns what each of these coders makes of one leaf.
@@ -50,10 +54,29 @@ fn with_lz4() -> Bundle {
     by(usual.into_iter().chain(high).chain(filled).chain(levels).map(Coder::Lz4).collect())
 }
 
+fn with_zstd() -> Bundle {
+    let levels = [-100, -1].into_iter().chain(1..=22).map(|level| Zstd { level, ..ZSTD });
+    let flags = (0..16_u8).map(|flags| ZstdStream {
+        is_pledged: flags & 1 != 0,
+        is_checked: flags & 2 != 0,
+        has_worker: flags & 4 != 0,
+        is_long: flags & 8 != 0,
+        window_log: 17,
+    });
+    let windows = [0, 10, 27].map(|window_log| ZstdStream { window_log, ..STREAM });
+    let streams = flags.chain(windows).map(|stream| Zstd { stream: Some(stream), ..ZSTD });
+    let all: Vec<Zstd> = levels.chain(streams).collect();
+    by([Coder::Zstd157, Coder::Zstd155].iter().flat_map(|of| all.iter().copied().map(of)).collect())
+}
+
 fn encoders() -> Vec<Vector> {
+    let bzip2 = by((1..=9).map(|level| Coder::Bzip2(Bzip2 { level })).collect());
     vec![
         accept("good-recipes-xz", "each value of liblzma's parameters", with_xz()).needs("core recipes xz"),
         accept("good-recipes-lz4", "each call of liblz4, with each level", with_lz4()).needs("core lz4 recipes"),
+        accept("good-recipes-zstd", "each level and flag of libzstd 1.5.7 and 1.5.5", with_zstd())
+            .needs("core recipes zstd"),
+        accept("good-recipes-bzip2", "each level of libbz2", bzip2).needs("core recipes"),
     ]
 }
 
@@ -119,6 +142,52 @@ fn parameters_of_lz4() -> Vec<Vector> {
     .collect()
 }
 
+fn parameters_of_zstd() -> Vec<Vector> {
+    let level = |of: fn(Zstd) -> Coder, name, comment, level| {
+        let (_, parameters) = row(&of(Zstd { level, ..ZSTD }));
+        unknown(of(ZSTD), name, comment, |row| *row = parameters)
+    };
+    let stream = |name, comment, stream| {
+        let (_, parameters) = row(&Coder::Zstd157(Zstd { stream: Some(stream), ..ZSTD }));
+        unknown(Coder::Zstd157(ZSTD), name, comment, |row| *row = parameters)
+    };
+    let at = |name, comment, place: usize, value: u8| {
+        unknown(Coder::Zstd157(ZSTD), name, comment, |row| row[place] = value)
+    };
+    let with_window = |window_log| ZstdStream { window_log, ..STREAM };
+    vec![
+        level(Coder::Zstd157, "recipes-zstd-level-zero", "level 0, which is another by its number", 0),
+        level(Coder::Zstd157, "recipes-zstd-level-over", "level 23", 23),
+        level(Coder::Zstd157, "recipes-zstd-level-under", "level -101", -101),
+        level(Coder::Zstd155, "recipes-zstd-older-level-over", "level 23 of libzstd 1.5.5", 23),
+        at("recipes-zstd-flag", "a flag that nobody has defined", 1, 33),
+        at("recipes-zstd-flag-unused", "a checksum without a stream", 1, 4),
+        at("recipes-zstd-window-unused", "a window without a stream", 2, 20),
+        stream("recipes-zstd-window-under", "a window of 2^9 bytes", with_window(9)),
+        stream("recipes-zstd-window-over", "a window of 2^28 bytes", with_window(28)),
+        unknown(Coder::Zstd157(ZSTD), "recipes-zstd-parameters-short", "a parameter less", |row| {
+            row.pop();
+        }),
+        unknown(Coder::Zstd157(ZSTD), "recipes-zstd-parameters-long", "a parameter more", |row| row.push(0)),
+    ]
+    .into_iter()
+    .map(|vector| vector.needs("core recipes zstd"))
+    .collect()
+}
+
+fn parameters_of_bzip2() -> Vec<Vector> {
+    let of = Coder::Bzip2(Bzip2 { level: 9 });
+    vec![
+        unknown(of, "recipes-bzip2-level-zero", "blocks of no bytes", |row| row[0] = 0),
+        unknown(of, "recipes-bzip2-level-over", "blocks of 1,000,000 bytes", |row| row[0] = 10),
+        unknown(of, "recipes-bzip2-parameters-short", "no parameter", Vec::clear),
+        unknown(of, "recipes-bzip2-parameters-long", "a parameter more", |row| row.push(0)),
+    ]
+    .into_iter()
+    .map(|vector| vector.needs("core recipes"))
+    .collect()
+}
+
 /// What the file `image` of the base consists of, and the codec of each part.
 struct Streams {
     plain: Vec<u8>,
@@ -136,6 +205,8 @@ impl Streams {
             (5, of(1 << 26, Some(10))),
             (3, of(1 << 12, Some(0))),
             (6, encoded(&Coder::Lz4(LZ4), &plain)),
+            (7, encoded(&Coder::Zstd157(ZSTD), &plain)),
+            (8, encoded(&Coder::Bzip2(Bzip2 { level: 1 }), &plain)),
         ];
         Self { plain, parts }
     }
@@ -147,7 +218,27 @@ impl Streams {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        self.parts.iter().flat_map(|(_, bytes)| bytes).copied().chain(*b"tail").collect()
+        let parts = self.parts.iter().flat_map(|(_, bytes)| bytes).copied();
+        parts.chain(*b"tail").chain(self.frame_of_dictionary()).chain(self.skippable()).collect()
+    }
+
+    /// Returns where what follows the parts begins.
+    fn end(&self) -> u64 {
+        self.parts.iter().map(|(_, bytes)| wide(bytes.len())).sum::<u64>() + 4
+    }
+
+    /// Returns a zstd frame that states the id of a dictionary (RFC 8878, section 3.1.1.1), which it does not need.
+    fn frame_of_dictionary(&self) -> Vec<u8> {
+        let mut frame = encoded(&Coder::Zstd157(ZSTD), &self.plain);
+        frame[4] |= 1;
+        // A frame of a single segment states no window.
+        frame.insert(5, 7);
+        frame
+    }
+
+    /// Returns a skippable frame (RFC 8878, section 3.1.2), and a zstd frame.
+    fn skippable(&self) -> Vec<u8> {
+        [b"\x50\x2a\x4d\x18\x02\0\0\0no".to_vec(), encoded(&Coder::Zstd157(ZSTD), &self.plain)].concat()
     }
 }
 
@@ -211,7 +302,7 @@ fn codecs() -> Vec<Vector> {
     };
     let (large_base, large) = of_large_dictionary();
     let mut vectors = vec![
-        accept(base, "a file of xz streams and an lz4 block", base_of(Streams::new().bytes())).needs("core"),
+        accept(base, "a file of xz streams, an lz4 block, zstd frames and a bzip2 stream", base_of(Streams::new().bytes())).needs("core"),
         on(&[base], accept("good-delta-recipes-codecs", "views of all codecs but those of zlib", delta())),
         changed("recipes-xz-over", "an xz stream decodes to a byte more than is stated", 0, |_, len, _| *len -= 1),
         changed("recipes-xz-short", "an xz stream decodes to a byte less than is stated", 0, |_, len, _| *len += 1),
@@ -233,6 +324,23 @@ fn codecs() -> Vec<Vector> {
         changed("recipes-lz4-short", "an lz4 block decodes to a byte less than is stated", 4, |_, len, _| *len += 1),
         changed("recipes-lz4-left", "a byte follows the lz4 block", 4, |_, _, range| range.len += 1),
         changed("recipes-lz4-cut", "the lz4 block lacks its last byte", 4, |_, _, range| range.len -= 1),
+        changed("recipes-zstd-over", "a zstd frame decodes to a byte more than is stated", 5, |_, len, _| *len -= 1),
+        changed("recipes-zstd-short", "a zstd frame decodes to a byte less than is stated", 5, |_, len, _| *len += 1),
+        changed("recipes-zstd-left", "a byte follows the zstd frame", 5, |_, _, range| range.len += 1),
+        changed("recipes-zstd-cut", "the zstd frame lacks its last byte", 5, |_, _, range| range.len -= 1),
+        changed("recipes-zstd-dictionary", "a zstd frame that states a dictionary", 5, |_, _, range| {
+            let streams = Streams::new();
+            (range.offset, range.len) = (streams.end(), wide(streams.frame_of_dictionary().len()));
+        }),
+        changed("recipes-zstd-skippable", "a skippable frame before the zstd frame", 5, |_, _, range| {
+            let streams = Streams::new();
+            let before = wide(streams.frame_of_dictionary().len());
+            (range.offset, range.len) = (streams.end() + before, wide(streams.skippable().len()));
+        }),
+        changed("recipes-bzip2-over", "a bzip2 stream decodes to a byte more than is stated", 6, |_, len, _| *len -= 1),
+        changed("recipes-bzip2-short", "a bzip2 stream decodes to a byte less than is stated", 6, |_, len, _| *len += 1),
+        changed("recipes-bzip2-left", "a byte follows the bzip2 stream", 6, |_, _, range| range.len += 1),
+        changed("recipes-bzip2-cut", "the bzip2 stream lacks its last byte", 6, |_, _, range| range.len -= 1),
     ];
     for vector in vectors.iter_mut().filter(|vector| vector.needs.is_empty()) {
         vector.needs = "core delta recipes".into();
