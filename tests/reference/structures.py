@@ -197,7 +197,8 @@ def compare_bundle(file, data, content):
         yield table(own, "coder encoded_len inputs"), [(segment.how, segment.size, len(segment.ranges)) for segment in segments if segment.kind == 2]
         yield table(own, "codec decoded_len"), [(segment.how, segment.size) for segment in segments if segment.kind == 3]
         yield table(own, "part len"), [(of, end - start) for of, start, end in ranges]
-        yield table(own.rows.params, "level window_bits mem_level strategy"), there.coders
+        coders = [(row.encoder, *(getattr(row.params, name) for name in row.params.found)) for row in own.rows]
+        yield coders, there.coders
     yield table(layout.repository.files, "kind bytes") if layout.repository else [], parts.repository
     if bases:
         own, there = file.difference, reader.difference

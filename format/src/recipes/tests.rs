@@ -44,12 +44,8 @@ fn lz4() -> impl Strategy<Value = Coder> {
 fn zstd() -> impl Strategy<Value = Coder> {
     let window_log = prop_oneof![Just(0), 10..=27_u8];
     let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let stream = (flags, window_log).prop_map(|((is_pledged, is_checked, has_worker, is_long), window_log)| ZstdStream {
-        is_pledged,
-        is_checked,
-        has_worker,
-        is_long,
-        window_log,
+    let stream = (flags, window_log).prop_map(|((is_pledged, is_checked, has_worker, is_long), window_log)| {
+        ZstdStream { is_pledged, is_checked, has_worker, is_long, window_log }
     });
     let level = prop_oneof![-100..=-1_i8, 1..=22_i8];
     (any::<bool>(), level, prop::option::of(stream)).prop_map(|(is_old, level, stream)| {

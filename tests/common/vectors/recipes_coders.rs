@@ -151,9 +151,8 @@ fn parameters_of_zstd() -> Vec<Vector> {
         let (_, parameters) = row(&Coder::Zstd157(Zstd { stream: Some(stream), ..ZSTD }));
         unknown(Coder::Zstd157(ZSTD), name, comment, |row| *row = parameters)
     };
-    let at = |name, comment, place: usize, value: u8| {
-        unknown(Coder::Zstd157(ZSTD), name, comment, |row| row[place] = value)
-    };
+    let at =
+        |name, comment, place: usize, value: u8| unknown(Coder::Zstd157(ZSTD), name, comment, |row| row[place] = value);
     let with_window = |window_log| ZstdStream { window_log, ..STREAM };
     vec![
         level(Coder::Zstd157, "recipes-zstd-level-zero", "level 0, which is another by its number", 0),
@@ -302,7 +301,12 @@ fn codecs() -> Vec<Vector> {
     };
     let (large_base, large) = of_large_dictionary();
     let mut vectors = vec![
-        accept(base, "a file of xz streams, an lz4 block, zstd frames and a bzip2 stream", base_of(Streams::new().bytes())).needs("core"),
+        accept(
+            base,
+            "a file of xz streams, an lz4 block, zstd frames and a bzip2 stream",
+            base_of(Streams::new().bytes()),
+        )
+        .needs("core"),
         on(&[base], accept("good-delta-recipes-codecs", "views of all codecs but those of zlib", delta())),
         changed("recipes-xz-over", "an xz stream decodes to a byte more than is stated", 0, |_, len, _| *len -= 1),
         changed("recipes-xz-short", "an xz stream decodes to a byte less than is stated", 0, |_, len, _| *len += 1),
@@ -338,7 +342,9 @@ fn codecs() -> Vec<Vector> {
             (range.offset, range.len) = (streams.end() + before, wide(streams.skippable().len()));
         }),
         changed("recipes-bzip2-over", "a bzip2 stream decodes to a byte more than is stated", 6, |_, len, _| *len -= 1),
-        changed("recipes-bzip2-short", "a bzip2 stream decodes to a byte less than is stated", 6, |_, len, _| *len += 1),
+        changed("recipes-bzip2-short", "a bzip2 stream decodes to a byte less than is stated", 6, |_, len, _| {
+            *len += 1
+        }),
         changed("recipes-bzip2-left", "a byte follows the bzip2 stream", 6, |_, _, range| range.len += 1),
         changed("recipes-bzip2-cut", "the bzip2 stream lacks its last byte", 6, |_, _, range| range.len -= 1),
     ];
