@@ -343,7 +343,7 @@ fn codecs() -> Vec<Vector> {
         }),
         changed("recipes-bzip2-over", "a bzip2 stream decodes to a byte more than is stated", 6, |_, len, _| *len -= 1),
         changed("recipes-bzip2-short", "a bzip2 stream decodes to a byte less than is stated", 6, |_, len, _| {
-            *len += 1
+            *len += 1;
         }),
         changed("recipes-bzip2-left", "a byte follows the bzip2 stream", 6, |_, _, range| range.len += 1),
         changed("recipes-bzip2-cut", "the bzip2 stream lacks its last byte", 6, |_, _, range| range.len -= 1),
