@@ -30,6 +30,8 @@ use sealift_format::{Bundle, Chunk, InodeKind, Row};
 use sealift_store::base::{BaseReader, Bases, GivenBases, number_of};
 use sealift_verify::content::{ChunkDecoder, portions_of};
 
+#[cfg(feature = "pack")]
+use crate::files::Files;
 use crate::inspect::find;
 use crate::trust::Trusted;
 use crate::{Error, Input, Progress};
@@ -74,6 +76,12 @@ impl Contents {
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.bundle
+    }
+
+    /// Returns what reads its files at any offset.
+    #[cfg(feature = "pack")]
+    pub(crate) fn files(&self) -> Result<Files<'_>, Error> {
+        Files::new(&self.input, &self.bundle, &self.bases)
     }
 
     /// Writes the content of the file at `[REF:]PATH` to `out`. From a pipe, files must be requested in the order in which they are stored.

@@ -184,7 +184,10 @@ pub mod choose;
 pub mod clean;
 pub mod diff;
 pub mod dm_verity;
+mod files;
 pub mod in_place;
+#[cfg(feature = "pack")]
+pub mod inside;
 pub mod inspect;
 #[cfg(feature = "mount")]
 pub mod mount;

@@ -23,7 +23,7 @@ pub(crate) struct CompareArgs {
     reference: Option<String>,
     /// Compare only this path and what is below it
     #[arg(long, value_name = "[REF:]PREFIX")]
-    path: Option<OsString>,
+    pub(crate) path: Option<OsString>,
     /// Differences to ignore: mode, owner, mtime, xattrs, links; metadata for all five; privileged
     ///
     /// links: which names are hard links to the same file. privileged: what only root can set when unpacking, which is owner and group, set-id

@@ -2,24 +2,28 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufWriter, Write};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
 use sealift::diff::{Counts, Diff as TreeDiff, DiffOptions, Side, Take, take_xattrs_of};
+use sealift::inside::{Comparison, compare, is_inside};
 use sealift::source::Source;
 use sealift::trust::TargetKind;
-use sealift::{Bundle, Error, Opened as OpenedBundle, Progress, RootBase, SharedBases};
+use sealift::{Bundle, Error, GivenBases, Opened as OpenedBundle, Progress, RootBase, SharedBases, Unopened};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::compare_args::{CompareArgs, is_source};
+use super::diff_inside;
 use super::differences::{self, JsonDifferences, Words};
 use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
+use super::limits::limits;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, Show, json_line};
 
@@ -27,7 +31,8 @@ use super::show::{BOLD, Show, json_line};
 ///
 /// Prints one line for each path: A added, D removed, M changed (with the old and the new size), R moved, m metadata only. Reads only the
 /// index of a bundle, so large bundles are compared quickly, and files of a directory only if their size is unchanged. Does not require a
-/// signature; `sealift info` shows who signed. The exit status is 0 unless --exit-code is given.
+/// signature; `sealift info` shows who signed. With --path IMAGE//PATH, compares the content of the regular files in an image, archive or
+/// compressed file that both bundles have. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, prints one object: old, new, differs, counts, take (the content of
@@ -37,13 +42,15 @@ metadata), ref (if several are compared), path, from (moved), fields (type,
 content, target, device, mode, owner, mtime, xattrs, links), and old and new,
 the file as in `sealift ls --json`, with link if it is a hard link to another
 path. For files of a directory, id and xattrs are present only if diff had to
-read them.
+read them. For files in an image, counts and take are missing, and old and new
+have type and size.
 
 Examples:
   sealift diff os-7.sealift os-8.sealift
   sealift diff os-7.sealift os-7-to-8.sealift
   sealift diff os-7.sealift /srv/os --ignore mtime,owner --path usr
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
+  sealift diff os-7.sealift os-8.sealift --path os.squashfs//
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
 pub(crate) struct Diff {
     /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, or ostree:REPO:REF
@@ -92,14 +99,43 @@ impl Diff {
         if self.old == "-" && self.new == "-" {
             return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
+        let uncompared = |failure: Failure| if self.exit_code { failure.uncompared() } else { failure };
+        if let Some(found) = self.compare_inside().map_err(uncompared)? {
+            let [old, new] = [&self.old, &self.new].map(|side| shown(Path::new(side)));
+            let mut out = BufWriter::with_capacity(1 << 16, self.show.out());
+            let printed = diff_inside::print(&mut out, [&old, &new], &found, self.show, start.elapsed());
+            verdict_printed(printed.and_then(|()| out.flush()))?;
+            return if self.exit_code && !found.changes.is_empty() { Err(Failure::printed()) } else { Ok(()) };
+        }
         let options = self.compare.options()?;
         let compared = self.progress.watch(self.show, "Opening", |progress| self.compare(&options, progress));
-        let diff = match compared {
-            Err(failure) if self.exit_code => return Err(failure.uncompared()),
-            compared => compared?,
-        };
+        let diff = compared.map_err(uncompared)?;
         verdict_printed(self.print(&diff, start))?;
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
+    }
+
+    /// Compares what is in an image of both sides, if `--path` leads into one.
+    fn compare_inside(&self) -> Result<Option<Comparison>, Failure> {
+        let may_be = |path: &&OsString| path.as_bytes().windows(2).any(|two| two == b"//");
+        let Some(path) = self.compare.path.as_ref().filter(may_be) else { return Ok(None) };
+        let (Some(old), Some(new)) = self.read_bundles()? else { return Ok(None) };
+        let path = path.as_bytes();
+        if !is_inside(&old, path) && !is_inside(&new, path) {
+            return Ok(None);
+        }
+        let open = |argument: &OsStr| {
+            let input = BundleArg { bundle: PathBuf::from(argument) }.open()?;
+            input.begin(limits()).about(Path::new(argument))
+        };
+        let (old, new) = (open(&self.old)?, open(&self.new)?);
+        let given = self.base.given(self.compare.jobs, None);
+        let bases = |of: &Unopened| match of.head().root().bases {
+            None => GivenBases::default(),
+            Some(_) if given.places.is_empty() => GivenBases { places: vec![self.old.clone()], ..given.clone() },
+            Some(_) => given.clone(),
+        };
+        let (old_bases, new_bases) = (bases(&old), bases(&new));
+        Ok(Some(compare([(old, &old_bases), (new, &new_bases)], path, &Progress::default())?))
     }
 
     fn compare(&self, options: &DiffOptions, progress: &Arc<Progress>) -> Result<TreeDiff, Failure> {

@@ -52,13 +52,33 @@ pub(crate) fn mark(change: Change) -> (char, Style) {
     }
 }
 
+/// A line of a table.
+pub(crate) struct Line {
+    pub(crate) change: Change,
+    /// The old size; empty if there is none to show.
+    pub(crate) old: String,
+    /// The new size; empty if there is none to show.
+    pub(crate) new: String,
+    pub(crate) path: String,
+    pub(crate) notes: Vec<String>,
+}
+
 /// Writes a line for each difference: letter, old and new size, path and notes.
 pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
-    let widths = diff.differences.iter().map(sizes).map(|(old, new)| (old.len(), new.len()));
-    let (old_width, new_width) = widths.fold((0, 0), |(old, new), (a, b)| (old.max(a), new.max(b)));
-    for difference in &diff.differences {
+    let line = |difference: &PathDifference| {
         let (old, new) = sizes(difference);
-        let (letter, style) = mark(difference.change);
+        let (path, notes) = (full_path(difference, &difference.path), notes(difference));
+        Line { change: difference.change, old, new, path, notes }
+    };
+    print_lines(out, || diff.differences.iter().map(line))
+}
+
+/// Writes these lines, whose sizes form columns.
+pub(crate) fn print_lines<L: Iterator<Item = Line>>(out: &mut dyn Write, lines: impl Fn() -> L) -> io::Result<()> {
+    let widths = lines().map(|line| (line.old.len(), line.new.len()));
+    let (old_width, new_width) = widths.fold((0, 0), |(old, new), (a, b)| (old.max(a), new.max(b)));
+    for Line { change, old, new, path, notes } in lines() {
+        let (letter, style) = mark(change);
         write!(out, "{style}{letter}{style:#}  ")?;
         let arrow = if !old.is_empty() && !new.is_empty() { "->" } else { "  " };
         match (old_width, new_width) {
@@ -67,8 +87,8 @@ pub(crate) fn print_table(out: &mut dyn Write, diff: &Diff) -> io::Result<()> {
             (_, 0) => write!(out, "{old:>old_width$}  ")?,
             _ => write!(out, "{old:>old_width$} {arrow} {new:>new_width$}  ")?,
         }
-        write!(out, "{}", full_path(difference, &difference.path))?;
-        match &notes(difference)[..] {
+        write!(out, "{path}")?;
+        match &notes[..] {
             [] => writeln!(out)?,
             notes => writeln!(out, "  {DIM}{}{DIM:#}", notes.join(", "))?,
         }

@@ -65,9 +65,9 @@ impl Info {
         // Without a head there is nothing to show.
         let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
         let head = unopened.head().clone();
-        let opened = unopened.open_any().about(&self.bundle.bundle);
+        let mut opened = unopened.open_any().about(&self.bundle.bundle);
         let seen = Judge::by(&self.trust.options())?.inspect(&head)?;
-        let images = opened.as_ref().map_or(Ok(None), |(input, opened)| self.images(input, opened));
+        let images = opened.as_mut().map_or(Ok(None), |(input, opened)| self.images(input, opened));
         let found = images.as_ref().ok().and_then(Option::as_ref);
         self.show(&head, &seen, opened.as_ref().ok().map(|(_, opened)| opened), found)?;
         opened?;
@@ -76,7 +76,7 @@ impl Info {
     }
 
     /// Returns the disk images in the bundle, if they are asked for. Those of a delta bundle are known only with its bases.
-    fn images(&self, input: &Input, opened: &Opened) -> Result<Option<VerityImages>, Failure> {
+    fn images(&self, input: &mut Input, opened: &Opened) -> Result<Option<VerityImages>, Failure> {
         match opened {
             Opened::Whole(bundle) if self.dm_verity => root_hashes(input, bundle).map(Some).about(&self.bundle.bundle),
             _ => Ok(None),

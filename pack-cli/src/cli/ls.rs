@@ -7,8 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Args;
 use sealift::diff::Change;
 use sealift::difference::{Becomes, EditedName};
+use sealift::inside::{Listing, is_inside, list};
 use sealift::inspect::{EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
-use sealift::{Opened, RootBase};
+use sealift::{Opened, Progress, RootBase};
 use sealift_format::hex;
 use serde::Serialize;
 
@@ -16,8 +17,10 @@ use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::differences::{self, Words};
 use super::escape;
-use super::failure::{Failure, shown};
+use super::failure::{About as _, Failure, shown};
+use super::jobs_arg::JobsArg;
 use super::json_file::JsonFile;
+use super::limits::limits;
 use super::show::{BOLD, Form, json_line};
 use super::time::Moment;
 
@@ -26,26 +29,29 @@ use super::time::Moment;
 /// Prints one path per line, in the bundle's order: the files of a directory, then those of its subdirectories. If the bundle has several
 /// refs, prefixes each path with REF:. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and
 /// removes (D), but not the names in OSTree commits. Does not require a signature; `sealift info` shows who signed. Escapes control characters
-/// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\.
+/// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\. IMAGE// lists the regular files in an image, archive or compressed file, and
+/// IMAGE//PATH those below PATH in it, with paths that `sealift cat` takes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
 symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and
 id (files), target (symlinks), major and minor (devices), xattrs and inode; for
 a delta without its base, with ref, path, kind (added, changed, metadata,
-removed), and type and size where the delta states them. In names, %XX stands
-for a byte of a control character or of invalid UTF-8, and for %.
+removed), and type and size where the delta states them; for files in an image,
+with ref, path, type and size. In names, %XX stands for a byte of a control
+character or of invalid UTF-8, and for %.
 
 Examples:
   sealift ls os.sealift | head
   sealift ls -l os.sealift usr/bin
   sealift ls --json os.sealift | jq -r 'select(.size > 1000000) | .path'
-  sealift ls -0 os.sealift | xargs -0 -n1 echo")]
+  sealift ls -0 os.sealift | xargs -0 -n1 echo
+  sealift ls -l image.sealift os.squashfs//usr/bin")]
 pub(crate) struct Ls {
     #[command(flatten)]
     bundle: BundleArg,
     /// List only this path and what is below it
-    #[arg(value_name = "[REF:]PATH")]
+    #[arg(value_name = "[REF:][IMAGE//]PATH")]
     path: Option<OsString>,
     /// Also print mode, owner, group, size and time
     #[arg(long, short, conflicts_with = "null")]
@@ -72,6 +78,9 @@ impl Ls {
             }
         };
         let several = bundle.index.refs().len() > 1;
+        if let Some(path) = self.path.as_ref().filter(|path| is_inside(bundle, path.as_bytes())) {
+            return self.list_inside(path.as_bytes(), several);
+        }
         // A path that does not exist is an error, as in ls.
         let top = self.path.as_ref().map(|path| find(bundle, path.as_bytes())).transpose()?;
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
@@ -100,6 +109,35 @@ impl Ls {
         } else {
             for entry in listed() {
                 writeln!(out, "{}", escape::bytes(&full_path(&entry, several)))?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Lists the files in a file of the bundle.
+    fn list_inside(&self, path: &[u8], several: bool) -> Result<(), Failure> {
+        let bundle = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
+        let bases = self.base.given(JobsArg::default(), None);
+        let Listing { reference, container, files, .. } =
+            list(bundle, &bases, path, &Progress::default()).about(&self.bundle.bundle)?;
+        let prefix = if several { format!("{reference}:") } else { String::new() };
+        let width = files.iter().map(|file| file.size).max().map_or(0, |size| size.to_string().len());
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        for file in &files {
+            let path = [&container[..], &file.path].concat();
+            if self.form.show().json {
+                let path = escape::percent(&path);
+                json_line(&mut out, &JsonInner { reference: &reference, path, file_type: "file", size: file.size })?;
+                continue;
+            }
+            let path = [prefix.as_bytes(), &path].concat();
+            if self.null {
+                out.write_all(&path)?;
+                out.write_all(&[0])?;
+            } else if self.long {
+                writeln!(out, "{:>width$} {}", file.size, escape::bytes(&path))?;
+            } else {
+                writeln!(out, "{}", escape::bytes(&path))?;
             }
         }
         Ok(out.flush()?)
@@ -297,6 +335,17 @@ impl<'a> JsonEntry<'a> {
             inode: entry.number.number(),
         }
     }
+}
+
+/// A line of `--json` for a file in an image.
+#[derive(Serialize)]
+struct JsonInner<'a> {
+    #[serde(rename = "ref")]
+    reference: &'a str,
+    path: String,
+    #[serde(rename = "type")]
+    file_type: &'static str,
+    size: u64,
 }
 
 /// Returns the change as comparisons print it.

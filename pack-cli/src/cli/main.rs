@@ -14,6 +14,7 @@ mod closed;
 mod compare_args;
 mod completions;
 mod diff;
+mod diff_inside;
 mod differences;
 mod digest;
 mod digests;

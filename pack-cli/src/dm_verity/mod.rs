@@ -8,7 +8,6 @@
 //! Looks at files with the usual names of images (`.img` or `.squashfs`, for example), at those with a tree beside them, and at the only file of a bundle.
 
 mod candidates;
-mod reader;
 
 use std::fmt;
 use std::ops::Range;
@@ -21,9 +20,9 @@ use sealift_verify::dm_verity::{HEAD_LEN, TABLE_LEN, find_superblock, partitions
 pub use sealift_verify::dm_verity::{HashTree, Layer, Mismatch, Superblock, SuperblockError};
 use sealift_verify::escape;
 
+use crate::files::{FileReader, Files};
 use crate::{Error, Input, Phase, Progress};
 use candidates::{Candidate, Candidates};
-use reader::{FileReader, Files};
 
 /// The images that were found.
 #[derive(Clone, Debug, Default)]
@@ -144,9 +143,9 @@ pub fn may_have_images(bundle: &Bundle) -> bool {
 ///
 /// # Errors
 /// Returns an error if the bundle comes through a pipe, if a chunk is damaged, or if a base has to be read.
-pub fn root_hashes(input: &Input, bundle: &Bundle) -> Result<VerityImages, Error> {
+pub fn root_hashes(input: &mut Input, bundle: &Bundle) -> Result<VerityImages, Error> {
     let candidates = Candidates::of(&bundle.index);
-    let bases = Bases::default();
+    let bases = Bases::default().making(bundle, input, 1)?;
     let files = Files::new(input, bundle, &bases)?;
     let images = find_all(&files, &candidates)?.into_iter().map(|found| found.image).collect();
     Ok(VerityImages { images, left_out: candidates.left_out })

@@ -4,4 +4,5 @@
 mod damaged;
 mod deltas;
 mod desk;
+mod inside;
 mod targets;

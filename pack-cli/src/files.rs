@@ -1,20 +1,28 @@
 //! Reads files of a bundle at any offset. Every chunk is compared with its digest, and every object or piece with index or layout.
 
 use std::collections::HashMap;
+#[cfg(feature = "pack")]
+use std::io;
 use std::ops::Range;
 
+#[cfg(feature = "pack")]
+use parking_lot::Mutex;
 use rustix::fs::Advice;
 use sealift_format::num::size;
+#[cfg(feature = "pack")]
+use sealift_format::num::wide;
 use sealift_format::{BaseObject, Bundle, Chunk, Object, Row};
 use sealift_store::Medium;
 use sealift_store::base::{BaseReader, Bases, number_of};
+#[cfg(feature = "pack")]
+use sealift_store::container::ReadAt;
 use sealift_verify::content::{ChunkDecoder, Portion, overlap};
 
 use crate::{Error, Input};
 
 /// A bundle in a file, with its bases.
-pub(super) struct Files<'a> {
-    pub(super) bundle: &'a Bundle,
+pub(crate) struct Files<'a> {
+    pub(crate) bundle: &'a Bundle,
     homes: Vec<Option<Row<Chunk>>>,
     medium: Medium,
     bases: &'a Bases,
@@ -22,7 +30,7 @@ pub(super) struct Files<'a> {
 }
 
 /// What a thread needs to read. The last portion stays in memory.
-pub(super) struct FileReader<'a> {
+pub(crate) struct FileReader<'a> {
     files: &'a Files<'a>,
     bases: BaseReader<'a>,
     decoder: ChunkDecoder,
@@ -32,15 +40,48 @@ pub(super) struct FileReader<'a> {
     content: Vec<u8>,
 }
 
+/// The content of a file, for what reads containers.
+#[cfg(feature = "pack")]
+pub(crate) struct FileBytes<'a> {
+    reader: Mutex<FileReader<'a>>,
+    object: Row<Object>,
+    len: u64,
+}
+
+#[cfg(feature = "pack")]
+impl ReadAt for FileBytes<'_> {
+    fn byte_len(&self) -> io::Result<u64> {
+        Ok(self.len)
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        let end = offset.checked_add(wide(buffer.len())).filter(|end| *end <= self.len);
+        let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let read = self.reader.lock().read(self.object, offset..end).map_err(io::Error::other)?;
+        if read.len() != buffer.len() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        buffer.copy_from_slice(&read);
+        Ok(())
+    }
+}
+
 impl<'a> Files<'a> {
     /// # Errors
     /// Returns an error if the bundle comes through a pipe.
-    pub(super) fn new(input: &Input, bundle: &'a Bundle, bases: &'a Bases) -> Result<Self, Error> {
+    pub(crate) fn new(input: &Input, bundle: &'a Bundle, bases: &'a Bases) -> Result<Self, Error> {
         let medium = Medium::new(input, &bundle.head, Advice::Normal)?;
         Ok(Self { bundle, homes: bundle.homes(), medium, of_base: bases.by_id(), bases })
     }
 
-    pub(super) fn reader(&self) -> FileReader<'_> {
+    /// Returns the content of a file.
+    #[cfg(feature = "pack")]
+    pub(crate) fn bytes(&self, object: Row<Object>) -> FileBytes<'_> {
+        let len = self.bundle.index.object(object).size;
+        FileBytes { reader: Mutex::new(self.reader()), object, len }
+    }
+
+    pub(crate) fn reader(&self) -> FileReader<'_> {
         FileReader {
             files: self,
             bases: BaseReader::new(self.bases),
@@ -58,7 +99,7 @@ impl FileReader<'_> {
     ///
     /// # Errors
     /// Returns an error if the bundle is damaged, or if it or a base cannot be read.
-    pub(super) fn read(&mut self, object: Row<Object>, range: Range<u64>) -> Result<Vec<u8>, Error> {
+    pub(crate) fn read(&mut self, object: Row<Object>, range: Range<u64>) -> Result<Vec<u8>, Error> {
         let Files { bundle, homes, of_base, .. } = self.files;
         let mut read = Vec::new();
         if !bundle.layout.is_stored(object) {
