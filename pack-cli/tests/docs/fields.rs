@@ -14,6 +14,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("audit_slot",  "audit"),
     ("audit_store", "audit"),
     ("composefs",   "mount"),
+    ("diff_inside", "diff"),
     ("differences", "diff"),
     ("digests",     "info"),
     ("dm_verity",   "info"),
