@@ -175,7 +175,7 @@ pub fn pack(
 ) -> Result<PackStats, Error> {
     let ordered = Ordered::new(refs, options, None)?;
     let (files, bytes) = ordered.size();
-    let containers = ordered.containers(&output.folder(), options, progress)?;
+    let containers = ordered.containers(&output.folder(), options, false, progress)?;
     let Ordered { refs, mut sources, mut order } = ordered;
     if let Some(containers) = &containers {
         containers.add_leaves(&mut order, sources.len(), options.chunk_len);
@@ -244,12 +244,13 @@ impl<'a> Ordered<'a> {
         &self,
         folder: &Path,
         options: &PackOptions,
+        is_delta: bool,
         progress: &Progress,
     ) -> Result<Option<Containers>, Error> {
         if !options.recipes {
             return Ok(None);
         }
-        Containers::find(&self.sources, folder, options.jobs.max(1), progress)
+        Containers::find(&self.sources, folder, options, is_delta, progress)
     }
 
     /// Returns the number of contents, and their bytes.

@@ -57,6 +57,9 @@ impl Images {
         }
         self.write(&format!("{tree}/usr/lib/large.so"), &large);
         self.write(&format!("{tree}/usr/share/noise"), noise(5, 300_000));
+        // Each block of an image is compressed alone: a bundle is smaller with the file.
+        let digits: String = noise(6, 80_000).iter().map(|byte| format!("{byte:02x}")).collect();
+        self.write(&format!("{tree}/usr/share/again"), digits.repeat(4));
         self.write(&format!("{tree}/usr/share/zeros"), vec![0; 400_000]);
         self.write(&format!("{tree}/empty"), "");
     }

@@ -70,3 +70,23 @@ fn nothing_is_a_recipe_unless_it_is_asked_for() {
     images.does("unpack plain.sealift tree");
     images.has_image("tree/os.squashfs", 1);
 }
+
+#[test]
+fn what_is_smaller_as_it_is_stays_as_it_is() {
+    let Some(images) = Images::new() else { return };
+    std::fs::remove_file(images.path("tree-1/usr/share/again")).unwrap();
+    for compressor in ["gzip", "xz", "zstd"] {
+        std::fs::create_dir(images.path(compressor)).unwrap();
+        images.squash("tree-1", &format!("{compressor}/os.squashfs"), compressor);
+        for level in ["1", "3", "19"] {
+            for (bundle, options) in [("made.sealift", "--recipes"), ("plain.sealift", "")] {
+                images.good(&format!("pack {compressor} -o {bundle} --name os --bundle-version 1 --key release --level {level} {options} --force"));
+            }
+            let (made, plain) = (images.len("made.sealift"), images.len("plain.sealift"));
+            assert!(
+                made <= plain + plain / 100 + 500,
+                "{compressor} at level {level}: {made} bytes with recipes, {plain} without"
+            );
+        }
+    }
+}

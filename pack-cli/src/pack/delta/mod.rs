@@ -252,7 +252,7 @@ pub fn pack_delta(
     progress: &Progress,
 ) -> Result<Outcome<PackStats>, Error> {
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
-    let containers = ordered.containers(&output.folder(), options, progress)?;
+    let containers = ordered.containers(&output.folder(), options, true, progress)?;
     let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
@@ -292,7 +292,7 @@ pub fn estimate_delta(
 ) -> Result<Outcome<Estimate>, Error> {
     let start = Instant::now();
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
-    let containers = ordered.containers(&std::env::temp_dir(), options, progress)?;
+    let containers = ordered.containers(&std::env::temp_dir(), options, true, progress)?;
     let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),

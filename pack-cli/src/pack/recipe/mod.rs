@@ -10,6 +10,7 @@ mod layout;
 mod made_again;
 mod over;
 mod prove;
+mod worth;
 mod xz;
 mod zstd;
 
@@ -25,6 +26,7 @@ use sealift_store::contents::tasks::{Item, Part};
 use sealift_store::source::{LeafSource, OpenCache, OpenContent, Source};
 use sealift_store::threads::parallel::map_with;
 
+use super::PackOptions;
 use super::order::AccessOrder;
 use super::sequence::Sequenced;
 use crate::{Error, Progress};
@@ -35,6 +37,7 @@ pub(super) use layout::{Numbers, add_recipes, view_of};
 pub(super) use over::Over;
 use over::SegmentsOf;
 use prove::Prover;
+use worth::Worth;
 
 /// The shortest content that is taken apart, in bytes.
 const LEN_MIN: u64 = 512;
@@ -58,6 +61,8 @@ pub(super) struct Containers {
 /// Looks for containers.
 struct Finder<'a> {
     leaves: LeafSource,
+    /// The ids of the leaves.
+    ids: Vec<[u8; 32]>,
     /// The bytes of containers that are of no member.
     scratch: LeafSource,
     drafts: Vec<Draft>,
@@ -66,32 +71,41 @@ struct Finder<'a> {
     /// For each content that was looked at, by its id: its draft, if it has one.
     known: HashMap<[u8; 32], Option<usize>>,
     prover: Prover,
+    /// Decides what is stored as it is; `None` if everything that can be made is.
+    worth: Option<Worth<'a>>,
     jobs: usize,
     progress: &'a Progress,
 }
 
 impl Containers {
-    /// Takes the containers in the sources apart. Their leaves are in a file without a name in `folder`.
+    /// Takes the containers in the sources apart. Their leaves are in a file without a name in `folder`. A full bundle stores a container as it is where
+    /// that takes less space; a delta bundle does not, since a base may have the leaves.
     ///
     /// # Errors
     /// Returns an error if a content cannot be read, or `folder` has too little space.
     pub(super) fn find(
         sources: &[&Source],
         folder: &Path,
-        jobs: usize,
+        options: &PackOptions,
+        is_delta: bool,
         progress: &Progress,
     ) -> Result<Option<Self>, Error> {
+        let jobs = options.jobs.max(1);
         let candidates = candidates(sources, jobs, progress)?;
         if candidates.is_empty() {
             return Ok(None);
         }
+        let paths = paths_of(sources, &candidates);
+        let worth = || Worth::new(sources, options.level, jobs, progress);
         let mut finder = Finder {
             leaves: LeafSource::new(folder)?,
+            ids: Vec::new(),
             scratch: LeafSource::new(folder)?,
             drafts: Vec::new(),
             of_leaf: Vec::new(),
             known: HashMap::new(),
             prover: Prover::default(),
+            worth: (!is_delta).then(worth),
             jobs,
             progress,
         };
@@ -101,7 +115,7 @@ impl Containers {
                 content: sources[item.source].open(item.content, &mut OpenCache::default())?,
                 len: item.len,
             };
-            let path = path_of(sources[item.source], item.content);
+            let path = paths.get(&(item.source, item.content)).cloned().unwrap_or_default();
             let id = hash(&content).map_err(|error| failed(&path, error))?;
             let first = num::fit(finder.leaves.count(), "the number of leaves")?;
             let draft = finder.draft(&content, id, &path, 1)?;
@@ -180,6 +194,10 @@ impl Finder<'_> {
         }
         let (leaves, drafts, of_leaf) = (self.leaves.count(), self.drafts.len(), self.of_leaf.len());
         let made = match self.dissect(bytes, path, level) {
+            Ok(Some(draft)) if !self.is_worth(bytes, path, (leaves, of_leaf), &draft)? => {
+                tracing::info!(path = %String::from_utf8_lossy(path), "stored as it is: that takes less space");
+                None
+            }
             Ok(draft) => draft,
             Err(Fault::Container(ContainerFault::Io(error))) => return Err(failed(path, error)),
             Err(Fault::Other(error)) => return Err(error),
@@ -195,6 +213,7 @@ impl Finder<'_> {
             }
             None => {
                 self.leaves.truncate(leaves)?;
+                self.ids.truncate(leaves);
                 self.drafts.truncate(drafts);
                 self.of_leaf.truncate(of_leaf);
                 self.known.retain(|_, draft| draft.is_none_or(|draft| draft < drafts));
@@ -223,6 +242,7 @@ impl Finder<'_> {
             let content = Content::new(&blocks, member);
             let id = spool(&content, &mut self.leaves)?;
             let leaf = self.leaves.finish_leaf(own_path)?;
+            self.ids.push(id);
             dissection.add_member(leaf, &member.parts);
             ids.insert(DraftPart::Leaf(leaf), id);
             let inner = if level < DEPTH_MAX {
@@ -258,14 +278,34 @@ impl Finder<'_> {
     fn keep_structure(&mut self, path: Vec<u8>) -> Result<u32, Error> {
         let all = self.scratch.finish_leaf(Vec::new())?;
         let (len, mut place) = (self.scratch.len_of(all), 0);
+        let mut hasher = blake3::Hasher::new();
         let mut buffer = vec![0; up_to(len, HEAD_LEN)];
         while place < len {
             let part = &mut buffer[..up_to(len - place, HEAD_LEN)];
             self.scratch.read_at(all, part, place)?;
             self.leaves.write(part)?;
+            hasher.update(part);
             place += wide(part.len());
         }
+        self.ids.push(*hasher.finalize().as_bytes());
         self.leaves.finish_leaf(path)
+    }
+
+    /// Returns whether a bundle is smaller with the leaves that a draft has beyond these numbers of leaves and of leaves with a draft.
+    fn is_worth(
+        &mut self,
+        bytes: &dyn ReadAt,
+        path: &[u8],
+        (leaves, of_leaf): (usize, usize),
+        draft: &Draft,
+    ) -> Result<bool, Error> {
+        let Some(worth) = &mut self.worth else { return Ok(true) };
+        // Bytes that are only moved take as much space elsewhere.
+        if !draft.segments.iter().any(|segment| matches!(segment, DraftSegment::Encoded { .. })) {
+            return Ok(true);
+        }
+        let own = worth::stored(&self.ids, leaves, &self.of_leaf[of_leaf..]);
+        worth.is_less(bytes, path, (&self.leaves, &own), draft.segments.len())
     }
 }
 
@@ -339,13 +379,18 @@ fn failed(path: &[u8], error: io::Error) -> Error {
     }
 }
 
-/// Returns the first path of a content.
-fn path_of(source: &Source, content: u32) -> Vec<u8> {
-    let mut found: Option<Vec<u8>> = None;
-    super::order::for_each_path(source, |path, of| {
-        if of == content && found.as_ref().is_none_or(|known| path < &known[..]) {
-            found = Some(path.to_vec());
-        }
-    });
-    found.unwrap_or_default()
+/// Returns the first path of each of these contents, by source and number.
+fn paths_of(sources: &[&Source], of: &[Item]) -> HashMap<(usize, u32), Vec<u8>> {
+    let mut found: HashMap<(usize, u32), Vec<u8>> =
+        of.iter().map(|item| ((item.source, item.content), Vec::new())).collect();
+    for (source, from) in sources.iter().enumerate() {
+        super::order::for_each_path(from, |path, content| {
+            if let Some(known) = found.get_mut(&(source, content))
+                && (known.is_empty() || path < &known[..])
+            {
+                *known = path.to_vec();
+            }
+        });
+    }
+    found
 }
