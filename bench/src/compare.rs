@@ -4,6 +4,7 @@ mod boot;
 mod boot_composefs;
 mod change;
 mod composefs;
+mod containers;
 mod contenders;
 mod delta;
 mod desktop;
@@ -51,7 +52,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 20] = [
+const OTHERS: [(&str, Add); 21] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
@@ -68,6 +69,7 @@ const OTHERS: [(&str, Add); 20] = [
     ("boot-composefs", |report, _, places| boot_composefs::add(report, places)),
     ("scratch",       |report, options, places| scratch::add(report, options.runs, places)),
     ("slots",         |report, options, places| slots::add(report, options.runs, places)),
+    ("containers",    |report, options, places| containers::add(report, options.runs.min(2), places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
     ("scaling",       |report, options, places| scaling::add(report, options.skip_large, options.runs, places)),
@@ -78,8 +80,8 @@ const OTHERS: [(&str, Add); 20] = [
 /// Measures that run only on Debian's kernel source.
 const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
 /// Measures that mount or create a system, which only root does.
-const OF_ROOT: [&str; 8] =
-    ["delta-debian", "composefs", "in-place", "order", "boot", "boot-composefs", "scratch", "slots"];
+const OF_ROOT: [&str; 9] =
+    ["delta-debian", "composefs", "containers", "in-place", "order", "boot", "boot-composefs", "scratch", "slots"];
 const GIB: u64 = 1 << 30;
 
 struct Options {

@@ -90,7 +90,7 @@ const PACKAGES: &[Package] = &[
     // A file system without the flags of renameat2(2), and one with one mode for everything.
     package("bindfs",              Programs(&["bindfs"]),                 &[Ci]),
     // Tests make disks with partitions.
-    package("fdisk",               Programs(&["sfdisk"]),                 &[Ci]),
+    package("fdisk",               Programs(&["sfdisk"]),                 &[Ci, Compare]),
     // And FAT file systems.
     package("dosfstools",          Programs(&["mkfs.vfat"]),              &[Ci]),
     package("mtools",              Programs(&["mcopy", "mdel"]),          &[Ci]),
@@ -134,7 +134,7 @@ const PACKAGES: &[Package] = &[
     package("xdelta3",             Programs(&["xdelta3"]),                &[Compare]),
     package("bsdiff",              Programs(&["bsdiff"]),                 &[Compare]),
     package("squashfs-tools",      Programs(&["mksquashfs"]),             &[Ci, Compare]),
-    package("xorriso",             Programs(&["xorrisofs", "xorriso"]),              &[Ci]),
+    package("xorriso",             Programs(&["xorrisofs", "xorriso"]),   &[Ci, Compare]),
     package("squashfuse",          Programs(&["squashfuse_ll"]),          &[Compare]),
     package("erofs-utils",         Programs(&["mkfs.erofs"]),             &[Ci, Compare]),
     // nbdkit loads our plugin, and serves disks that log reads or delay them; libnbd's programs read from it.
