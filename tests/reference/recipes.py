@@ -15,8 +15,12 @@ SUMS = "leaves leaf_bytes made made_bytes decoded_bytes memory"
 # What zlib's parameters may be: level, window (beside the bit of raw deflate), memLevel and strategy.
 ZLIB = [range(1, 10), range(9, 16), range(1, 10), range(5)]
 
-# The encoders that this reader has (recipes 5): zlib and libbz2.
-ENCODERS = 1, 6
+# The encoders of the registry; this reader has zlib and libbz2, and cannot make what takes another (recipes 5).
+ENCODERS = range(1, 7)
+# For each level of libzstd, the logarithms of window, chain and hash table (recipes 5.4), those of levels below 1 first.
+ZSTD = [tuple(map(int, row.split("/"))) for row in (
+    "19/12/13 19/13/14 20/15/16 21/16/17 21/18/18 21/18/19 21/18/19 21/19/20 21/19/20 22/20/21 22/21/22 22/21/22 "
+    "22/22/23 22/22/22 22/22/23 22/23/23 22/22/22 23/23/22 23/23/22 23/24/22 25/25/23 26/26/24 27/27/25").split()]
 # The memory that decoders take (recipes 5.6); those of xz have a dictionary of at most so many bytes, and 2^17 more.
 DICTIONARIES = {3: 1 << 20, 4: 1 << 23, 5: 1 << 26}
 CODECS = {1: 1 << 16, 2: 1 << 16, **{codec: size + (1 << 17) for codec, size in DICTIONARIES.items()}, 6: 0, 7: 1 << 18, 8: 1 << 22}
@@ -45,18 +49,59 @@ def parse_coder(table):
     """An encoder and its parameters (recipes 3.6 and 5)."""
     encoder, params = table.int("B"), table.string("B")
     need(encoder in ENCODERS, "unsupported", f"encoder {encoder}")
-    if encoder == 6:
-        known = len(params) == 1 and 1 <= params[0] <= 9
-    else:
-        known = len(params) == 4 and all(value in of for value, of in zip((params[0], params[1] & 127, *params[2:]), ZLIB))
+    lens = {1: 4, 2: 10, 3: 7, 4: 3, 5: 3, 6: 1}
+    known = len(params) == lens[encoder] and {1: is_zlib, 2: is_xz, 3: is_lz4, 4: is_zstd, 5: is_zstd, 6: is_bzip2}[encoder](params)
     need(known, "unsupported", f"parameters of encoder {encoder} that there are not")
     return encoder, *params
 
-def coder_memory(coder):
+def number(params):
+    return int.from_bytes(params, "little")
+
+def is_zlib(params):
+    return all(value in of for value, of in zip((params[0], params[1] & 127, *params[2:]), ZLIB))
+
+def is_xz(params):
+    lc, lp, pb, branch, check = params[5:]
+    return (params[0] & 127 <= 9 and 1 << 12 <= number(params[1:5]) <= 1 << 26 and max(lc, lp, pb) <= 4 and lc + lp <= 4
+            and (not branch or 4 <= branch <= 11) and check in (0, 1, 4, 10, 255))
+
+def is_lz4(params):
+    call, level, room, padded = params[0], params[1], number(params[2:6]), params[6]
+    levels = {0: range(1, 256), 1: range(1, 13), 2: range(1, 2), 3: range(1, 13)}
+    return level in levels.get(call, ()) and (1 <= room <= 1 << 20 and padded <= 1 if call > 1 else room == padded == 0)
+
+def is_zstd(params):
+    level, (flags, window) = params[0] - (params[0] & 128) * 2, params[1:]
+    return ((-100 <= level <= -1 or 1 <= level <= 22) and flags < 32 and (not window or 10 <= window <= 27)
+            and (flags & 1 or flags == window == 0))
+
+def is_bzip2(params):
+    return 1 <= params[0] <= 9
+
+def coder_memory(coder, size):
+    """The memory that an encoder takes for so many bytes (recipes 5)."""
     encoder, *params = coder
+    if encoder == 1:
+        return (1 << (params[1] & 127) + 2) + (1 << params[2] + 9)
+    if encoder == 2:
+        d = number(params[1:5])
+        links = 4 if params[0] < 4 else 8
+        return d + d // 2 + links * d + 2 * max(1 << 17, min(1 << 25, 1 << (d - 1).bit_length())) + (1 << 21)
+    if encoder == 3:
+        call, room, padded = params[0], number(params[2:6]), params[6]
+        room = size + size // 255 + 16 if call < 2 else room
+        return room + ((1 << 18) + (1 << 17) if call & 1 else 1 << 15) + ((1 << 16) + size if padded else 0)
     if encoder == 6:
         return 800_000 * params[0] + (1 << 19)
-    return (1 << (params[1] & 127) + 2) + (1 << params[2] + 9)
+    level, flags, window = params
+    w, c, h = ZSTD[level if level < 128 else 0]
+    known = not flags & 1 or flags & 2
+    k = 1 << (max(1 << 10, min(1 << 27, size)) - 1).bit_length() if known else 1 << 27
+    v = min(k, 1 << (window or (27 if flags & 16 else w)))
+    tables = 4 * min(1 << c, 2 * k) + 6 * min(1 << h, 2 * k) + (1 << 22)
+    p = max(1 << c + 3, 1 << 21) if flags & 16 else max(4 * v, 1 << 20)
+    buffers = v + (5 * p if flags & 8 else 1 << 19) if flags & 1 else size + size // 256 + (1 << 10)
+    return tables + buffers + (v // 4 + (1 << 20) if flags & 16 else 0)
 
 def parse_recipes(table, sizes, ids, base_objects):
     """Section 8 of the layout (recipes 3). `base_objects` is none in a full bundle."""
@@ -137,7 +182,7 @@ def sums_of(own, sizes):
     encoders, memory, decoded = defaultdict(int), 0, 0
     for part in coded:
         size = sum(end - start for _, start, end in part.ranges)
-        memory = max(memory, size + part.size + (coder_memory(own.coders[part.how]) if part.kind == 2 else CODECS[part.how]))
+        memory = max(memory, size + part.size + (coder_memory(own.coders[part.how], size) if part.kind == 2 else CODECS[part.how]))
         if part.kind == 2:
             encoders[own.coders[part.how][0]] += size
         decoded += part.size if part.kind == 3 else 0
@@ -149,6 +194,7 @@ def encode(coder, data):
     encoder, *params = coder
     if encoder == 6:
         return bz2.compress(data, *params)
+    need(encoder == 1, "unsupported", f"this reader has no encoder {encoder}")
     level, bits, memory, strategy = params
     stream = zlib.compressobj(level, zlib.DEFLATED, bits if bits < 128 else -(bits - 128), memory, strategy)
     return stream.compress(data) + stream.flush()

@@ -290,10 +290,15 @@ fn what_was_cached_before_is_not_lost() {
     let (status, said) = told(&mut recording(&desk, "order record -o part.order --root os", &script));
     assert!(status == Some(0) && !said.contains("cached"), "{said}");
     check_ranges(&desk.text("part.order"), ["", ""], &[16, 32, 48]);
-    // All of it is cached.
-    desk.read("os/large");
-    let (status, said) = told(&mut recording(&desk, "order record -o warm.order --root os", &script));
-    assert_eq!((status, desk.text("warm.order")), (Some(0), "# sealift order 1\nlarge\n".into()), "{said}");
+    // All of it is cached. Where memory is short, the kernel drops pages again: there are several attempts.
+    let mut attempts = (0..5).map(|_| {
+        desk.read("os/large");
+        let told = told(&mut recording(&desk, "order record -o warm.order --root os --force", &script));
+        (told, desk.text("warm.order"))
+    });
+    let is_whole = |(_, profile): &(_, String)| profile == "# sealift order 1\nlarge\n";
+    let ((status, said), _) = attempts.find(is_whole).expect("all of the file is recorded");
+    assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("  1 large file cached before, recorded whole: see --drop-cache\n"), "{said}");
     let (_, said) = told(&mut recording(&desk, "order record -o json.order --root os --json", &script));
     assert_eq!(
