@@ -3,7 +3,7 @@
 //! What is in the file at `IMAGE` is read as packing with recipes reads it, whether it is stored as a recipe or not: squashfs, EROFS, ext4, FAT and
 //! ISO 9660 file systems, disks with partitions, which are named by their numbers, archives of tar, cpio, ar and zip, sections of EFI programs, and
 //! compressed files. `//` may follow again, as in `disk.img//2//etc/fstab`. A compressed file stands for what is in it, as in `etc.tar.gz//etc/fstab`.
-//! Only regular files are found. A name in a bundle has no slash, so that no path has two meanings.
+//! Regular files and symbolic links are found, which nothing follows. A name in a bundle has no slash, so that no path has two meanings.
 //!
 //! ```no_run
 //! use sealift::cat::Contents;
@@ -28,6 +28,7 @@ use sealift_format::{Bundle, InodeKind, Object, Row};
 use sealift_store::address::reading;
 use sealift_store::base::{Bases, GivenBases};
 use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Limits, Member, ReadAt};
+use sealift_verify::escape;
 
 use crate::cat::Contents;
 use crate::files::Files;
@@ -51,7 +52,7 @@ pub struct Listing {
     pub files: Vec<InnerFile>,
 }
 
-/// A regular file in a container.
+/// A regular file or a symbolic link in a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InnerFile {
@@ -59,6 +60,8 @@ pub struct InnerFile {
     pub path: Vec<u8>,
     /// Its length in bytes.
     pub size: u64,
+    /// What a symbolic link names; `None` for a regular file.
+    pub target: Option<Vec<u8>>,
 }
 
 /// A file that differs between a container and another version of it.
@@ -128,7 +131,14 @@ pub fn list(bundle: Unopened, bases: &GivenBases, path: &[u8], progress: &Progre
         let prefix = if level.only_container().is_some() { None } else { level.prefix()? };
         let Some(prefix) = prefix else { return Ok(None) };
         let files = level.sorted(&prefix).into_iter();
-        let files = files.map(|(path, member)| InnerFile { path: path.to_vec(), size: member.len }).collect();
+        let files = files.map(|(path, member)| InnerFile { path: path.to_vec(), size: member.len, target: None });
+        let links = level.anatomy.symlinks.iter().filter(|link| is_below(&link.path, &prefix)).map(|link| InnerFile {
+            path: link.path.clone(),
+            size: wide(link.target.len()),
+            target: Some(link.target.clone()),
+        });
+        let mut files: Vec<InnerFile> = files.chain(links).collect();
+        files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
         let container = [&level.path[..], b"//"].concat();
         Ok(Some(Listing { reference: inner.image.reference.name.clone(), container, files }))
     })
@@ -316,7 +326,20 @@ impl<'a, 'c> Level<'a, 'c> {
     }
 
     /// Returns the file that the step names.
+    ///
+    /// # Errors
+    /// Returns an error if that is a symbolic link.
     fn find(&self) -> Result<Option<&'a Member>, Error> {
+        let symlinks = &self.anatomy.symlinks;
+        let meant = self.reading(|path| symlinks.iter().any(|link| link.path == path))?;
+        if let Some(link) = symlinks.iter().find(|link| meant.as_ref() == Some(&link.path)) {
+            let path = [&self.path[..], b"//", &link.path].concat();
+            let target = escape::bytes(&link.target);
+            return Err(Error::unexpected(
+                path_of(&path),
+                format!("is a symbolic link to {target}, and no link is followed"),
+            ));
+        }
         let meant = self.reading(|path| self.anatomy.find(path).is_some())?;
         Ok(meant.and_then(|path| self.anatomy.find(&path)))
     }
@@ -328,7 +351,10 @@ impl<'a, 'c> Level<'a, 'c> {
 
     /// Returns the same, if there is a file at it or below it.
     fn prefix(&self) -> Result<Option<Vec<u8>>, Error> {
-        self.reading(|wanted| self.below(wanted).next().is_some())
+        let symlinks = &self.anatomy.symlinks;
+        self.reading(|wanted| {
+            self.below(wanted).next().is_some() || symlinks.iter().any(|link| is_below(&link.path, wanted))
+        })
     }
 
     /// Returns the files at a path and below it, by their paths.
@@ -346,15 +372,18 @@ impl<'a, 'c> Level<'a, 'c> {
             let member = members.get(usize::try_from(link.member).ok()?)?;
             Some((&link.path[..], member))
         });
-        own.chain(others).filter(move |(path, _)| {
-            let rest = path.strip_prefix(wanted);
-            rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/"))
-        })
+        own.chain(others).filter(move |(path, _)| is_below(path, wanted))
     }
 
     fn error(&self, fault: ContainerFault) -> Error {
         error(&self.path, fault)
     }
+}
+
+/// Returns whether a path is another one, or below it.
+fn is_below(path: &[u8], wanted: &[u8]) -> bool {
+    let rest = path.strip_prefix(wanted);
+    rest.is_some_and(|rest| wanted.is_empty() || rest.is_empty() || rest.starts_with(b"/"))
 }
 
 fn trimmed(path: &[u8]) -> &[u8] {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use clap::Args;
 use sealift::diff::Change;
 use sealift::difference::{Becomes, EditedName};
-use sealift::inside::{Listing, is_inside, list};
+use sealift::inside::{InnerFile, Listing, is_inside, list};
 use sealift::inspect::{EntryKind, FileType, Listed, RefKind, entries, entries_below, find, refs};
 use sealift::{Opened, Progress, RootBase};
 use sealift_format::hex;
@@ -29,8 +29,8 @@ use super::time::Moment;
 /// Prints one path per line, in the bundle's order: the files of a directory, then those of its subdirectories. If the bundle has several
 /// refs, prefixes each path with REF:. For a delta without its base, prints what it adds (A), changes (M, or m for metadata only) and
 /// removes (D), but not the names in OSTree commits. Does not require a signature; `sealift info` shows who signed. Escapes control characters
-/// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\. IMAGE// lists the regular files in an image, archive or compressed file, and
-/// IMAGE//PATH those below PATH in it, with paths that `sealift cat` takes.
+/// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\. IMAGE// lists the regular files and symbolic links in an image,
+/// archive or compressed file, and IMAGE//PATH those below PATH in it, with paths that `sealift cat` takes.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
@@ -38,7 +38,7 @@ symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and
 id (files), target (symlinks), major and minor (devices), xattrs and inode; for
 a delta without its base, with ref, path, kind (added, changed, metadata,
 removed), and type and size where the delta states them; for files in an image,
-with ref, path, type and size. In names, %XX stands for a byte of a control
+with ref, path, type, and size or target. In names, %XX stands for a byte of a control
 character or of invalid UTF-8, and for %.
 
 Examples:
@@ -127,7 +127,7 @@ impl Ls {
             let path = [&container[..], &file.path].concat();
             if self.form.show().json {
                 let path = escape::percent(&path);
-                json_line(&mut out, &JsonInner { reference: &reference, path, file_type: "file", size: file.size })?;
+                json_line(&mut out, &JsonInner::new(&reference, path, file))?;
                 continue;
             }
             let path = [prefix.as_bytes(), &path].concat();
@@ -135,7 +135,11 @@ impl Ls {
                 out.write_all(&path)?;
                 out.write_all(&[0])?;
             } else if self.long {
-                writeln!(out, "{:>width$} {}", file.size, escape::bytes(&path))?;
+                write!(out, "{:>width$} {}", file.size, escape::bytes(&path))?;
+                match &file.target {
+                    Some(target) => writeln!(out, " -> {}", escape::bytes(target))?,
+                    None => writeln!(out)?,
+                }
             } else {
                 writeln!(out, "{}", escape::bytes(&path))?;
             }
@@ -345,7 +349,18 @@ struct JsonInner<'a> {
     path: String,
     #[serde(rename = "type")]
     file_type: &'static str,
-    size: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+impl<'a> JsonInner<'a> {
+    fn new(reference: &'a str, path: String, file: &InnerFile) -> Self {
+        let target = file.target.as_ref().map(|target| escape::percent(target));
+        let (file_type, size) = if target.is_some() { ("symlink", None) } else { ("file", Some(file.size)) };
+        Self { reference, path, file_type, size, target }
+    }
 }
 
 /// Returns the change as comparisons print it.

@@ -62,6 +62,7 @@ impl Images {
         self.write(&format!("{tree}/usr/share/again"), digits.repeat(4));
         self.write(&format!("{tree}/usr/share/zeros"), vec![0; 400_000]);
         self.write(&format!("{tree}/empty"), "");
+        std::os::unix::fs::symlink("../etc/file-3", self.path(&format!("{tree}/usr/link"))).unwrap();
     }
 
     /// Makes an image of a tree.

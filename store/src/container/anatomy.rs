@@ -27,6 +27,8 @@ pub struct Anatomy {
     pub members: Vec<Member>,
     /// The other names of members: hard links, in tree order.
     pub links: Vec<Link>,
+    /// The symbolic links of file systems and archives that have them, but for ISO 9660, in tree order.
+    pub symlinks: Vec<Symlink>,
 }
 
 /// A file in a container.
@@ -47,6 +49,15 @@ pub struct Link {
     pub path: Vec<u8>,
     /// The member's number in [`Anatomy::members`].
     pub member: u32,
+}
+
+/// A symbolic link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symlink {
+    /// The path, as that of a member.
+    pub path: Vec<u8>,
+    /// What it names, which may be anything.
+    pub target: Vec<u8>,
 }
 
 /// A part of a member's content.
@@ -132,6 +143,9 @@ impl Anatomy {
         if !self.links.iter().all(|link| is_path(&link.path) && names_member(link)) {
             return Err(damaged(0, "a link has an invalid name"));
         }
+        if !self.symlinks.iter().all(|link| is_path(&link.path)) {
+            return Err(damaged(0, "a symbolic link has an invalid name"));
+        }
         Ok(self)
     }
 
@@ -185,7 +199,8 @@ mod tests {
     fn checked(blocks: &[Block], path: &str, len: u64, parts: &[Part]) -> Result<Anatomy, String> {
         let member = Member { path: path.into(), len, parts: parts.to_vec() };
         let (members, links) = (vec![member], vec![Link { path: b"b".to_vec(), member: 0 }]);
-        let anatomy = Anatomy { kind: Kind::Tar, hint: Hint::None, blocks: blocks.to_vec(), members, links };
+        let symlinks = Vec::new();
+        let anatomy = Anatomy { kind: Kind::Tar, hint: Hint::None, blocks: blocks.to_vec(), members, links, symlinks };
         anatomy.checked(100).map_err(|fault| fault.to_string())
     }
 

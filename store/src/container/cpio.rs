@@ -23,6 +23,7 @@ const ODC_LEN: usize = 76;
 /// The longest name with its NUL (PATH_MAX).
 const LONGEST_NAME: u64 = 4096;
 const REGULAR: u32 = 0o100_000;
+const SYMLINK: u32 = 0o120_000;
 /// Bytes that are read at once where zeros lie between archives.
 const PORTION: usize = 4096;
 
@@ -85,6 +86,12 @@ impl Archives<'_> {
             }
             if header.mode & 0o170_000 == REGULAR {
                 self.file(&header, name, at, content_at, &mut links)?;
+            }
+            if header.mode & 0o170_000 == SYMLINK
+                && header.len <= LONGEST_NAME
+                && let Some(path) = archive_path(name)
+            {
+                self.draft.symlink(path, self.reader.bytes(content_at, size(header.len))?)?;
             }
             at = next.next_multiple_of(header.alignment);
         }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 
 use sealift_format::num::{at, wide};
 
-use super::anatomy::{Anatomy, Link, Member, Part, in_tree_order};
+use super::anatomy::{Anatomy, LONGEST_PATH, Link, Member, Part, Symlink, in_tree_order};
 use super::block::{Block, Hint, PlainLen};
 use super::fault::ContainerFault;
 use super::parts::Parts;
@@ -21,11 +21,19 @@ pub(super) struct Draft<'a> {
     numbers: HashMap<u64, u32>,
     members: Vec<Member>,
     links: Vec<Link>,
+    symlinks: Vec<Symlink>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(reader: &'a Reader<'a>) -> Self {
-        Self { reader, blocks: Vec::new(), numbers: HashMap::new(), members: Vec::new(), links: Vec::new() }
+        Self {
+            reader,
+            blocks: Vec::new(),
+            numbers: HashMap::new(),
+            members: Vec::new(),
+            links: Vec::new(),
+            symlinks: Vec::new(),
+        }
     }
 
     /// Adds a block, unless it is known, and returns its number for parts. What several users say of a block must agree.
@@ -69,6 +77,15 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
+    /// Adds a symbolic link. One whose target is longer than a path can be is left out.
+    pub(super) fn symlink(&mut self, path: Vec<u8>, target: Vec<u8>) -> Result<(), ContainerFault> {
+        if target.len() <= LONGEST_PATH {
+            self.reader.hold(EACH + wide(path.len() + target.len()))?;
+            self.symlinks.push(Symlink { path, target });
+        }
+        Ok(())
+    }
+
     /// Gives a member that was added without content its content.
     pub(super) fn fill(&mut self, member: u32, parts: Parts) {
         if let Some(member) = self.members.get_mut(at(member)) {
@@ -79,7 +96,7 @@ impl<'a> Draft<'a> {
 
     /// Puts everything in order and checks it.
     pub(super) fn finish(self, hint: Hint) -> Result<Anatomy, ContainerFault> {
-        let Self { reader, blocks, numbers: _, mut members, mut links } = self;
+        let Self { reader, blocks, numbers: _, mut members, mut links, symlinks } = self;
         let (blocks, renumbered) = sorted(blocks, |one, other| one.offset.cmp(&other.offset));
         for part in members.iter_mut().flat_map(|member| &mut member.parts) {
             if let Part::Inflated { block, .. } = part {
@@ -91,7 +108,8 @@ impl<'a> Draft<'a> {
             link.member = renumbered.get(at(link.member)).copied().unwrap_or(u32::MAX);
         }
         let (links, _) = sorted(links, |one, other| in_tree_order(&one.path, &other.path));
-        let anatomy = Anatomy { kind: reader.kind(), hint, blocks, members, links };
+        let (symlinks, _) = sorted(symlinks, |one, other| in_tree_order(&one.path, &other.path));
+        let anatomy = Anatomy { kind: reader.kind(), hint, blocks, members, links, symlinks };
         anatomy.checked(reader.len())
     }
 }

@@ -35,7 +35,7 @@ mod xz_index;
 mod zip;
 mod zstd_frame;
 
-pub use anatomy::{Anatomy, Link, Member, Part};
+pub use anatomy::{Anatomy, Link, Member, Part, Symlink};
 pub use block::{Block, BlockCodec, Hint, PlainLen};
 pub use contents::{Blocks, Content};
 pub use fault::ContainerFault;

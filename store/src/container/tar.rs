@@ -127,7 +127,13 @@ impl Archive<'_> {
                 member.map_or(Ok(()), |member| self.draft.link(path()?, member))
             }
             // Whatever size these state, they have no content (POSIX).
-            b'2'..=b'6' => Ok(()),
+            b'2' => {
+                let target = pax.link_path.take().or(extensions.link_path);
+                let target = target.unwrap_or_else(|| header.link_name().to_vec());
+                // One with a name that no file has is left out.
+                archive_path(&written).map_or(Ok(()), |path| self.draft.symlink(path, target))
+            }
+            b'3'..=b'6' => Ok(()),
             b'S' => {
                 let mut more = header.sparse(&mut Vec::new()).map_err(|_| damaged("a sparse file is damaged"))?;
                 while more {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use sealift_format::num::wide;
+use sealift_format::num::{size, wide};
 
-use super::anatomy::{LONGEST_PATH, is_name};
+use super::anatomy::{LONGEST_PATH, Part, is_name};
 use super::draft::Draft;
 use super::fault::ContainerFault;
 use super::parts::Parts;
@@ -12,6 +12,20 @@ use super::reader::{Reader, STEP};
 
 /// Approximate memory of a name or an inode besides its bytes.
 const EACH: u64 = 64;
+
+/// Returns the target of a symbolic link that consists of these parts. One that is too long, or compressed, is not read.
+pub(super) fn target(parts: Parts, reader: &Reader<'_>) -> Result<Node, ContainerFault> {
+    let mut target = Vec::new();
+    for part in parts.into_list() {
+        match part {
+            Part::Stored { offset, len } if wide(target.len()) + len <= wide(LONGEST_PATH) => {
+                target.extend(reader.bytes(offset, size(len))?);
+            }
+            _ => return Ok(Node::Other),
+        }
+    }
+    Ok(Node::Symlink(target))
+}
 
 /// Names in a directory, and the numbers of their inodes.
 pub(super) type Names = Vec<(Vec<u8>, u64)>;
@@ -21,6 +35,8 @@ pub(super) enum Node {
     Directory(Names),
     /// A regular file with this content.
     File(Parts),
+    /// A symbolic link with this target.
+    Symlink(Vec<u8>),
     Other,
 }
 
@@ -67,6 +83,7 @@ pub(super) fn walk(of: &mut dyn FileSystem, reader: &Reader<'_>, draft: &mut Dra
         match of.node(inode, draft)? {
             Node::Directory(names) => way.push((in_turn(names, reader)?, path.len())),
             Node::File(parts) => number = Some(draft.member(path.clone(), parts)?),
+            Node::Symlink(target) => draft.symlink(path.clone(), target)?,
             Node::Other => {}
         }
         reader.hold(EACH)?;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sealift_store::container::{Anatomy, Blocks, Content, Kind, Limits, Part, ReadAt};
 
-use crate::given::Contents;
+use crate::given::{Contents, LONG_TARGET};
 
 /// Takes a file apart, which is a container of this kind.
 pub(crate) fn anatomy(bytes: &dyn ReadAt, kind: Kind) -> Anatomy {
@@ -37,6 +37,14 @@ pub(crate) fn check(path: &Path, kind: Kind, expected: &Contents) -> Anatomy {
     let missing = expected.keys().filter(|path| !found.contains_key(*path)).collect::<Vec<_>>();
     let added = found.keys().filter(|path| !expected.contains_key(*path)).collect::<Vec<_>>();
     assert!(missing.is_empty() && added.is_empty(), "missing: {missing:?}, added: {added:?}");
+    if expected.contains_key("usr/bin/zweitname")
+        && matches!(kind, Kind::Squashfs | Kind::Erofs | Kind::Ext4 | Kind::Tar | Kind::Cpio)
+    {
+        let links: Vec<(&[u8], &[u8])> =
+            anatomy.symlinks.iter().map(|link| (&link.path[..], &link.target[..])).collect();
+        let long = LONG_TARGET.as_bytes();
+        assert_eq!(links, [(&b"etc/long"[..], long), (b"usr/bin/link", b"tool")]);
+    }
     for (path, content) in expected {
         assert!(found[path] == *content, "{path} differs: {} bytes of {}", found[path].len(), content.len());
     }

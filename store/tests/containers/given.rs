@@ -9,6 +9,9 @@ use sealift_desk::{Desk, has, noise, out};
 /// Contents by path.
 pub(crate) type Contents = BTreeMap<String, Vec<u8>>;
 
+/// A target that an inode of ext4 has no room for.
+pub(crate) const LONG_TARGET: &str = "../usr/share/a/directory/that/does/not/exist/and/a/name/that/is/long/enough";
+
 /// Creates a tree: small and large files, content that compresses and content that does not, empty files, holes, hard and symbolic links, and deep
 /// directories.
 pub(crate) fn tree(desk: &Desk) {
@@ -40,6 +43,7 @@ pub(crate) fn tree(desk: &Desk) {
     fs::hard_link(desk.path("tree/usr/bin/tool"), desk.path("tree/usr/bin/zweitname")).unwrap();
     fs::hard_link(desk.path("tree/etc/one"), desk.path("tree/a-second-name")).unwrap();
     std::os::unix::fs::symlink("tool", desk.path("tree/usr/bin/link")).unwrap();
+    std::os::unix::fs::symlink(LONG_TARGET, desk.path("tree/etc/long")).unwrap();
 }
 
 /// Returns text that compresses.

@@ -8,7 +8,7 @@ use crate::container::draft::Draft;
 use crate::container::fault::ContainerFault;
 use crate::container::parts::{PART, Parts};
 use crate::container::reader::{Reader, le16, le32, le64};
-use crate::container::walk::{FileSystem, Names, Node};
+use crate::container::walk::{FileSystem, Names, Node, target};
 
 /// Inodes are numbered by their place, in units of so many bytes.
 const SLOT: u64 = 32;
@@ -156,6 +156,8 @@ impl FileSystem for Erofs<'_> {
         match inode.kind {
             0o04 => self.names(&inode, draft).map(Node::Directory),
             0o10 => self.parts(&inode, draft).map(Node::File),
+            // Its content is not compressed.
+            0o12 if !matches!(inode.layout, 1 | 3) => target(self.parts(&inode, draft)?, self.reader),
             _ => Ok(Node::Other),
         }
     }

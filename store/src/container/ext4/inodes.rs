@@ -1,6 +1,6 @@
 //! Directories and files of an ext4 file system.
 
-use sealift_format::num::size;
+use sealift_format::num::{at, size};
 
 use super::Superblock;
 use super::block_map::BlockMap;
@@ -11,13 +11,15 @@ use crate::container::draft::Draft;
 use crate::container::fault::ContainerFault;
 use crate::container::parts::{PART, Parts};
 use crate::container::reader::{Reader, le16, le32};
-use crate::container::walk::{FileSystem, Names, Node};
+use crate::container::walk::{FileSystem, Names, Node, target};
 
 const ROOT: u64 = 2;
 /// Flags of inodes.
 const HAS_EXTENTS: u32 = 0x8_0000;
 const IS_INLINE: u32 = 0x1000_0000;
 const IS_ENCRYPTED: u32 = 0x800;
+/// Targets of symbolic links of fewer bytes lie in the inode.
+const FAST_SYMLINK: u32 = 60;
 /// The size limit of a directory.
 const MOST_DIRECTORY: u64 = 64 << 20;
 
@@ -138,6 +140,14 @@ impl FileSystem for Ext4<'_> {
                     return Err(self.reader.damaged(place, "an ext4 inode has an impossible length"));
                 }
                 self.parts(&inode, place, len).map(Node::File)
+            }
+            0o12 => {
+                let len = le32(&inode, 4);
+                // A short target lies where the map of blocks would be (kernel: ext4_inode_is_fast_symlink).
+                match inode.get(0x28..0x28 + at(len)).filter(|_| len < FAST_SYMLINK) {
+                    Some(target) => Ok(Node::Symlink(target.to_vec())),
+                    None => target(self.parts(&inode, place, len.into())?, self.reader),
+                }
             }
             _ => Ok(Node::Other),
         }

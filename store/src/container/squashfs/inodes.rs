@@ -4,7 +4,7 @@ use sealift_format::num::at;
 
 use super::Superblock;
 use super::metadata::{Metadata, Position};
-use crate::container::anatomy::Part;
+use crate::container::anatomy::{LONGEST_PATH, Part};
 use crate::container::block::{Block, PlainLen};
 use crate::container::draft::Draft;
 use crate::container::fault::ContainerFault;
@@ -165,7 +165,14 @@ impl FileSystem for Squashfs<'_> {
                 let file = file(le64(&rest, 8), le64(&rest, 0), le32(&rest, 28), le32(&rest, 32));
                 self.parts(&file, place, draft).map(Node::File)
             }
-            3..=7 | 10..=14 => Ok(Node::Other),
+            3 | 10 => {
+                let len = at(le32(&self.metadata.take(&mut place, 8)?, 4));
+                if len > LONGEST_PATH {
+                    return Ok(Node::Other);
+                }
+                self.metadata.take(&mut place, len).map(Node::Symlink)
+            }
+            4..=7 | 11..=14 => Ok(Node::Other),
             _ => Err(self.reader.damaged(block, "a squashfs inode is of an unknown type")),
         }
     }
