@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::RwLock;
 use rustix::fs::{Advice, Mode, OFlags};
 use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Row};
 
+use crate::base::MadeSpool;
 use crate::{Error, Input};
 
 /// The open file of a bundle, even if another file takes its name later. The path is opened again only if the medium fails, for example because it
@@ -36,6 +37,8 @@ pub struct OpenBundle {
     pub bundle: Bundle,
     /// For each object, the chunk of its group.
     pub homes: Vec<Option<Row<Chunk>>>,
+    /// The objects that its recipes made, if they are kept.
+    pub(crate) made: OnceLock<MadeSpool>,
 }
 
 impl OpenBundle {
@@ -45,7 +48,7 @@ impl OpenBundle {
     /// Returns an error if the input is a pipe, or cannot be read.
     pub fn new(input: &Input, bundle: Bundle, advice: Advice) -> Result<Self, Error> {
         let medium = Medium::new(input, &bundle.head, advice)?;
-        Ok(Self { medium, homes: bundle.homes(), bundle })
+        Ok(Self { medium, homes: bundle.homes(), bundle, made: OnceLock::new() })
     }
 }
 

@@ -9,7 +9,7 @@ use sealift_verify::content::{
     ChunkDecoder, Content, ContentError, ObjectRanges, Portion, check_made, copy_wanted, overlap, portions_of, range_of,
 };
 
-use super::{Base, BaseReader, Holder, ObjectReader};
+use super::{Base, BaseReader, Holder, MadeSpool, ObjectReader};
 use crate::kept_order::KeptOrder;
 use crate::recipe::Maker;
 use crate::trust::Guard;
@@ -81,7 +81,7 @@ impl Holder for Arc<OpenBundle> {
 
 impl<'a> BundleReader<'a> {
     pub(super) fn new(base: &'a OpenBundle) -> Self {
-        Self::over(base, None, 1)
+        Self::over(base, None, base.made.get().map_or(1, |made| made.jobs))
     }
 
     /// Returns a reader of a bundle, or of a delta bundle over these bases, that makes objects on `jobs` threads.
@@ -128,7 +128,15 @@ impl<'a> BundleReader<'a> {
 
     /// Appends bytes of an object that has a recipe. Each portion is compared with its id or chaining value.
     fn read_made(&mut self, made: &Made, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let bundle = &self.base.bundle;
+        let base = self.base;
+        let bundle = &base.bundle;
+        if let Some(spool) = base.made.get() {
+            let place = match spool.place(made.object) {
+                Some(place) => place,
+                None => self.keep_made(made, spool)?,
+            };
+            return spool.read(&place, &range, out);
+        }
         for (portion, _) in portions_of(bundle, made.object, None) {
             let within = range_of(bundle, portion);
             let wanted = within.start.max(range.start)..within.end.min(range.end);
@@ -145,6 +153,24 @@ impl<'a> BundleReader<'a> {
             out.extend(self.made.as_ref().map_or(&[][..], |(_, bytes)| overlap(bytes, within.start, &wanted)));
         }
         Ok(())
+    }
+
+    /// Makes an object and writes it to the spool. Returns where it lies there.
+    fn keep_made(&mut self, made: &Made, spool: &MadeSpool) -> Result<Range<u64>, Error> {
+        let bundle = &self.base.bundle;
+        let object = made.object.get(bundle.index.objects()).or_else(|| bundle.layout.recipes.leaf(made.object));
+        let len = object.map_or(0, |object| object.size);
+        let place = spool.reserve(len);
+        let mut bytes = Vec::new();
+        for (portion, _) in portions_of(bundle, made.object, None) {
+            let within = range_of(bundle, portion);
+            bytes.clear();
+            self.make(made, within.clone(), &mut bytes)?;
+            check_made(bundle, portion, &bytes)?;
+            spool.write(&bytes, place.start + within.start)?;
+        }
+        spool.keep(made.object, place.clone());
+        Ok(place)
     }
 
     /// Appends bytes that a recipe makes, unchecked.

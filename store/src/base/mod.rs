@@ -9,6 +9,7 @@ mod commits;
 mod directory;
 mod given;
 mod kept;
+mod made_spool;
 mod ostree;
 mod parts;
 mod requested;
@@ -21,6 +22,7 @@ mod together;
 use std::fmt::Debug;
 use std::io::{self, Cursor, Read};
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::Advice;
@@ -37,6 +39,7 @@ pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
 pub use kept::kept_orders;
+pub(crate) use made_spool::MadeSpool;
 pub use shared::SharedBases;
 
 /// An index with a holder of its objects.
@@ -257,6 +260,19 @@ impl Bases {
             Some(Owner::View(..) | Owner::Own(..)) => true,
             None => false,
         }
+    }
+
+    /// Keeps what the recipes of bundles make in files without a name in `folder`, for many reads; makes it on `jobs` threads.
+    ///
+    /// # Errors
+    /// Returns an error if no file can be made there.
+    pub fn keep_made(&self, folder: &Path, jobs: usize) -> Result<(), Error> {
+        for bundle in self.bundles().flatten().filter(|bundle| !bundle.bundle.layout.recipes.made.is_empty()) {
+            let spool = MadeSpool::new(folder, jobs)?;
+            // One that is there already is as good.
+            let _ = bundle.made.set(spool);
+        }
+        Ok(())
     }
 
     /// Returns the bundle of each base; `None` if the base is something else.

@@ -11,6 +11,7 @@ mod plan;
 mod similar;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealift_format::num::{self, wide};
@@ -96,8 +97,9 @@ struct OverBases<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Reads all of the sources, and chooses the prefix of each chunk from the bases.
+    /// Reads all of the sources, and chooses the prefix of each chunk from the bases. What a base makes is kept in a file without a name in `folder`.
     fn new(
+        folder: &Path,
         ordered: Ordered<'a>,
         containers: Option<&'a Containers>,
         target: DeltaFor,
@@ -123,6 +125,7 @@ impl<'a> Prepared<'a> {
             DeltaFor::Bases(bases) => bases,
             DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, &index)?],
         });
+        bases.keep_made(folder, options.jobs.max(1))?;
         let indexes = bases.indexes();
         let Some((first, others)) = indexes.split_first() else {
             return Err(Error::Usage("a delta bundle needs a base".into()));
@@ -252,8 +255,9 @@ pub fn pack_delta(
     progress: &Progress,
 ) -> Result<Outcome<PackStats>, Error> {
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
-    let containers = ordered.containers(&output.folder(), options, true, progress)?;
-    let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
+    let folder = output.folder();
+    let containers = ordered.containers(&folder, options, true, progress)?;
+    let prepared = match Prepared::new(&folder, ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
     };
@@ -292,8 +296,9 @@ pub fn estimate_delta(
 ) -> Result<Outcome<Estimate>, Error> {
     let start = Instant::now();
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
-    let containers = ordered.containers(&std::env::temp_dir(), options, true, progress)?;
-    let prepared = match Prepared::new(ordered, containers.as_ref(), target, options, progress)? {
+    let folder = std::env::temp_dir();
+    let containers = ordered.containers(&folder, options, true, progress)?;
+    let prepared = match Prepared::new(&folder, ordered, containers.as_ref(), target, options, progress)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
     };
