@@ -52,7 +52,8 @@ const WORDS: [(&str, &str); 3] = [
 const PACK: &str = "sealift pack --force SCRATCH/containers/VERSION -o SCRATCH/containers/VERSION.sealift --level 3 --name os --bundle-version VERSION --key SCRATCH/key --progress none OPTIONS";
 const DELTA: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/containers/delta.sealift --base SCRATCH/containers/1.sealift --trust SCRATCH/allowed_signers --level 3 --name os --bundle-version 2 --key SCRATCH/key --progress none OPTIONS";
 const FULL: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/containers/full.sealift --level 19 --name os --bundle-version 2 --key SCRATCH/key --progress none OPTIONS";
-const APPLY: &str = "sealift unpack SCRATCH/containers/delta.sealift SCRATCH/containers/out --base SCRATCH/containers/1.sealift --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
+const FIRST: &str = "sealift unpack SCRATCH/containers/1.sealift SCRATCH/containers/out --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
+const APPLY: &str = "sealift unpack SCRATCH/containers/delta.sealift SCRATCH/containers/out --update --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
 const COPY: &str =
     "cp -r SCRATCH/containers/1 SCRATCH/containers/read && cp -r SCRATCH/containers/2 SCRATCH/containers/written";
 const SAME: &str = "diff -r SCRATCH/containers/2 SCRATCH/containers/out";
@@ -96,6 +97,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
                 "SCRATCH/containers/written",
             ])?;
             copied.push(Job::new(COPY, places).run()?);
+            Job::new(FIRST, places).run()?;
             applied.push(Job::new(APPLY, places).run()?);
             Job::new(SAME, places).finds_nothing(APPLY)?;
         }
