@@ -23,7 +23,7 @@ const FORMS: [Form; 10] = [
     Form { name: "squashfs, lz4",  make: "SQUASH lz4",                 limit: 1.25, full: Some(0.9) },
     Form { name: "squashfs, zstd", make: "SQUASH zstd",                limit: 1.25, full: Some(1.01) },
     Form { name: "EROFS, lz4hc",   make: "mkfs.erofs --quiet -T0 -U00000000-0000-0000-0000-000000000000 -zlz4hc os.erofs ROOT", limit: 1.25, full: None },
-    Form { name: "ISO 9660 with squashfs, gzip", make: "SQUASH gzip; mkdir iso; mv os.squashfs iso; xorrisofs -quiet -r -volset-uuid 2024010100000000 -o os.iso iso; rm -r iso", limit: 1.25, full: None },
+    Form { name: "ISO 9660 with squashfs, gzip", make: "SQUASH gzip; mkdir iso; mv os.squashfs iso; xorrisofs -quiet -r --modification-date=2024010100000000 -o os.iso iso; rm -r iso", limit: 1.25, full: None },
     Form { name: "GPT with ext4",  make: "DISK", limit: 1.3, full: None },
     Form { name: "squashfs with GPT with ext4", make: "DISK; mkdir disk; mv disk.img disk; mksquashfs disk os.squashfs -comp gzip MADE; rm -r disk", limit: 1.35, full: None },
     Form { name: "tar, gzip by Python", make: "python3 -c 'import tarfile; tarfile.open(\"os.tar.gz\", \"w:gz\").add(\"ROOT\", \"\")'", limit: 1.25, full: None },
@@ -126,11 +126,13 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             grouped(encoded),
         ));
         println!(
-            "   {}: {} of {}, {ratio:.2} of the tree's delta, packed in {} s",
+            "   {}: {} of {}, {ratio:.2} of the tree's delta, packed in {} s, applied in {} s, copied in {} s",
             form.name,
             grouped(delta),
             grouped(bytes),
-            seconds(packed)
+            seconds(packed),
+            seconds(applied),
+            seconds(copied)
         );
         if let Some(limit) = form.full {
             Job::new(&FULL.replace("OPTIONS", "--recipes"), places).run()?;

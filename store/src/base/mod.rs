@@ -32,7 +32,7 @@ use sealift_format::{
 };
 
 use crate::kept_order::KeptOrder;
-use crate::recipe::Maker;
+use crate::recipe::{Maker, require_encoders};
 use crate::{Error, Input, OpenBundle, Progress};
 use bundle::BundleReader;
 pub use check::{check, is_the_only, needed, number_of, short};
@@ -326,12 +326,13 @@ impl Bases {
     /// Adds the objects that the recipes of a bundle over these bases make, on `jobs` threads. Without recipes, nothing changes.
     ///
     /// # Errors
-    /// Returns an error if the bundle cannot be read, or if it comes through a pipe and its chunks, which are then copied as [`Input::keep_chunks`] does,
+    /// Returns an error if this program lacks an encoder, if the bundle cannot be read, or if it comes through a pipe and its chunks, which are then copied as [`Input::keep_chunks`] does,
     /// cannot be kept.
     pub fn making(self, bundle: &Bundle, input: &mut Input, jobs: usize) -> Result<Self, Error> {
         if bundle.layout.recipes.is_empty() {
             return Ok(self);
         }
+        require_encoders(bundle.head.root().recipes.as_ref())?;
         input.keep_chunks(&bundle.head)?;
         let own = Arc::new(OpenBundle::new(input, bundle.clone(), Advice::Normal)?);
         Ok(Self { own: Some(own), jobs, ..self.with_views(bundle.layout.recipes.clone()) })

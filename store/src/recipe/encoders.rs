@@ -1,9 +1,18 @@
 //! The libraries that make the bytes of recipes.
 
-use sealift_format::Coder;
+use sealift_format::{Coder, Encoder};
 
 use super::{bzip2, lz4, xz, zlib, zstd};
 use crate::Error;
+
+/// Returns whether this program has an encoder.
+pub(super) fn has(encoder: Encoder) -> bool {
+    match encoder {
+        Encoder::Zlib | Encoder::Xz | Encoder::Zstd157 | Encoder::Zstd155 | Encoder::Bzip2 => true,
+        Encoder::Lz4 => lz4::IS_USUAL,
+        _ => false,
+    }
+}
 
 /// Returns what an encoder makes of `bytes`; `None` if that is longer than `len` bytes.
 ///

@@ -28,7 +28,7 @@ unsafe extern "C" {
 }
 
 /// The compressor without levels hashes as many bytes as fit a register, in their order there.
-const IS_USUAL: bool = cfg!(all(target_pointer_width = "64", target_endian = "little"));
+pub(super) const IS_USUAL: bool = cfg!(all(target_pointer_width = "64", target_endian = "little"));
 
 /// Returns what liblz4 makes of `bytes`; `None` if that is longer than `len` bytes.
 ///

@@ -17,7 +17,7 @@ mod zstd;
 use std::ops::Range;
 
 use sealift_format::num::{size, wide};
-use sealift_format::{PartOf, Recipes, Segment, SegmentKind};
+use sealift_format::{Encoder, PartOf, RecipeSums, Recipes, Segment, SegmentKind};
 use sealift_verify::content::ContentError;
 
 use crate::Error;
@@ -118,6 +118,23 @@ impl Maker {
     }
 }
 
+/// Refuses a bundle that needs an encoder which this program lacks, before anything is made.
+///
+/// # Errors
+/// Returns an error that names it.
+pub(crate) fn require_encoders(declared: Option<&RecipeSums>) -> Result<(), Error> {
+    missing(declared, encoders::has).map_or(Ok(()), |encoder| {
+        Err(Error::Usage(format!(
+            "this program has no encoder {encoder}, with which the bundle's objects are made: use one that was built with the feature `recipes` for a \
+             64-bit machine, or a bundle that was packed without --recipes"
+        )))
+    })
+}
+
+fn missing(declared: Option<&RecipeSums>, has: impl Fn(Encoder) -> bool) -> Option<Encoder> {
+    declared?.encoders.iter().map(|(encoder, _)| *encoder).find(|encoder| !has(*encoder))
+}
+
 fn is_coded(segment: &Segment) -> bool {
     matches!(segment.kind, SegmentKind::Encoded { .. } | SegmentKind::Decoded { .. })
 }
@@ -134,4 +151,19 @@ fn code(recipes: &Recipes, row: u32, segment: &Segment, bytes: &[u8]) -> Result<
         SegmentKind::Zeros | SegmentKind::Copied(_) => None,
     };
     made.filter(|made| made.len() == len).ok_or_else(|| ContentError::Recipe { segment: row }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoder_that_is_missing_is_named() {
+        let mut sums = RecipeSums::default();
+        sums.encoders = vec![(Encoder::Zlib, 1), (Encoder::Lz4, 1)];
+        assert_eq!(missing(None, |_| false), None);
+        assert_eq!(missing(Some(&sums), |_| true), None);
+        assert_eq!(missing(Some(&sums), |encoder| encoder == Encoder::Zlib), Some(Encoder::Lz4));
+        assert_eq!(require_encoders(Some(&sums)).is_ok(), cfg!(feature = "recipes"));
+    }
 }

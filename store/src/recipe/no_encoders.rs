@@ -1,8 +1,12 @@
 //! Stands in for the encoders where the feature `recipes` is off.
 
-use sealift_format::Coder;
+use sealift_format::{Coder, Encoder};
 
 use crate::Error;
+
+pub(super) fn has(_encoder: Encoder) -> bool {
+    false
+}
 
 /// # Errors
 /// Always returns an error.
