@@ -50,8 +50,8 @@ pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
         of(path, force)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|error| Error::Io {
-            doing: "write to",
-            path: folder.to_owned(),
+            doing: "write to the directory of",
+            path: path.to_owned(),
             source: error.into(),
         })?;
     }

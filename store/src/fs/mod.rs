@@ -13,6 +13,7 @@ pub mod mount_list;
 pub(crate) mod own_dir;
 mod own_file;
 pub(crate) mod own_store;
+pub mod parent;
 pub mod partial;
 pub(crate) mod place;
 mod record;

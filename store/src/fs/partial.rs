@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fs::confined::open_own_file;
+use crate::fs::parent::parent_of;
 use crate::fs::rename::rename_new;
 
 /// A file that appears under its name when it is complete, and is removed if it never is.
@@ -193,10 +194,6 @@ pub fn remove_stale(target: &Path) -> Result<Partials, Error> {
         }
     }
     Ok(partials)
-}
-
-fn parent_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the name of `target` durable.

@@ -158,13 +158,13 @@ impl Site {
 
     /// Returns the path of [`Site::ground`], for messages.
     #[must_use]
-    pub fn ground_path(&self) -> &Path {
-        if self.is_mount_point() { self.path() } else { self.place.parent_path() }
+    pub fn ground_path(&self) -> PathBuf {
+        if self.is_mount_point() { self.path().to_owned() } else { self.place.parent_path() }
     }
 
     /// Checks that this process may create a stage, as far as that can be told without creating one.
     pub fn check_writable(&self) -> Result<(), Error> {
-        check_writable(self.ground(), self.ground_path())
+        check_writable(self.ground(), &self.ground_path())
     }
 
     /// Returns the folder of a mount point; `None` if it does not exist.

@@ -15,6 +15,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::fs::FreeSpace;
 use crate::fs::confined::{names_in, open_name, open_user_dir};
+use crate::fs::parent::shown_directory;
 use crate::{Error, OwnDir, Place, check_own};
 
 /// Far more than any state needs: a longer file was not written by this program.
@@ -215,8 +216,9 @@ pub fn check_may_create(path: &Path) -> Result<(), Error> {
     }
     let above = path.ancestors().skip(1).map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
     let Some(above) = above.into_iter().find(|above| above.exists()) else { return Ok(()) };
-    let fd = open_user_dir(above).map_err(|error| Error::io("open", above, error))?;
-    may_write(fd.as_fd(), above)
+    let shown = shown_directory(above);
+    let fd = open_user_dir(above).map_err(|error| Error::io("open", &shown, error))?;
+    may_write(fd.as_fd(), &shown)
 }
 
 fn may_write(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {

@@ -17,6 +17,7 @@ use super::partition::Partition;
 use super::{Geometry, SlotAddress, users};
 use crate::fs::FreeSpace;
 use crate::fs::block_device::folder_of;
+use crate::fs::parent::{parent_of, shown_directory};
 use crate::{Error, RecordFault, SlotFault};
 
 /// A block device, or a regular file that holds an image.
@@ -154,8 +155,8 @@ impl Slot {
 
     /// Returns a file that does not exist yet. The folder must exist; what is created gets no other place than the one that was named.
     fn new(shown: &Path, given: &Path) -> Result<Self, Error> {
-        let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = |error| Error::io("open", folder, error);
+        let folder = parent_of(given);
+        let failed = |error| Error::io("open", shown_directory(folder), error);
         let folder_path = folder.canonicalize().map_err(failed)?;
         let name = given.file_name().ok_or_else(|| Error::io("create", given, Errno::INVAL))?;
         let (path, file) = (folder_path.join(name), File::open(&folder_path).map_err(failed)?);

@@ -13,6 +13,7 @@ use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use sealift_format::Preamble;
 
 use crate::error::path_of;
+use crate::fs::parent::parent_of;
 
 /// The place of an output that may be inside the packed tree. Clones share it.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ impl OmitOutput {
     /// Uses the directory of `output` as it is now; `None` if there is none, which is reported when the output is written.
     #[must_use]
     pub fn of(output: &Path) -> Option<Self> {
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = parent_of(output);
         let (directory, name) = (rustix::fs::stat(parent).ok()?, output.file_name()?);
         Some(Self {
             directory: (directory.st_dev, directory.st_ino),

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use sealift_store::fs::parent::{parent_of, shown_directory};
 use sealift_store::fs::partial::PartialFile;
 
 use crate::Error;
@@ -38,11 +39,11 @@ impl Editing {
             }
             _ => path.to_owned(),
         };
-        let folder = folder(&real);
+        let (folder, shown) = (parent_of(&real), shown_directory(parent_of(&real)));
         make(folder)?;
-        let lock = File::open(folder).map_err(|error| Error::io("open", folder, error))?;
+        let lock = File::open(folder).map_err(|error| Error::io("open", &shown, error))?;
         let locked = retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
-        locked.map_err(|error| Error::io("lock", folder, error))?;
+        locked.map_err(|error| Error::io("lock", &shown, error))?;
         let before = match fs::metadata(&real) {
             Ok(metadata) if !metadata.is_file() => {
                 return Err(Error::unexpected(path, "is not a regular file, and cannot be changed"));
@@ -81,7 +82,7 @@ impl Editing {
         let mut partial = std::ffi::OsString::from(".");
         partial.push(name);
         partial.push(".new");
-        let partial = folder(&self.real).join(partial);
+        let partial = parent_of(&self.real).join(partial);
         // A remainder of a killed run, since we hold the lock.
         match fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &partial, error)),
@@ -104,10 +105,6 @@ impl Editing {
         file.set_permissions(Permissions::from_mode(mode))?; // regardless of the umask
         file.write_all(bytes)
     }
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Creates Sealift's own configuration folder, and above it a user's folder of all configuration. Any other missing folder is likely a typo.

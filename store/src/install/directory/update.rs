@@ -103,7 +103,7 @@ fn ask<'s>(
     }
     job.site.lock()?;
     let (ground, path) = (job.site.ground(), job.site.ground_path());
-    let begun = now(ground).map_err(|error| Error::io("create a file in", path, error))?;
+    let begun = now(ground).map_err(|error| Error::io("create a file in", &path, error))?;
     let kept = Installed::kept(job.site, job.options)?;
     let compared = Compared::of(job, selection, privilege, kept, begun)?;
     let stats = expected(job, &compared, &compared.to_build(job, selection), true)?;
