@@ -152,8 +152,19 @@ impl<'a> Target<'a> {
     }
 
     /// Returns whether a name in a directory is no part of the tree ([`Site::leaves_alone`]).
-    pub(crate) fn leaves_alone(&self, directory: Row<Directory>, name: &[u8], kind: impl FnOnce() -> FileType) -> bool {
-        self.index.directory(directory).parent.is_none() && self.site.is_some_and(|site| site.leaves_alone(name, kind))
+    ///
+    /// # Errors
+    /// As `kind`.
+    pub(crate) fn leaves_alone(
+        &self,
+        directory: Row<Directory>,
+        name: &[u8],
+        kind: impl FnOnce() -> Result<FileType, Errno>,
+    ) -> Result<bool, Errno> {
+        match self.site {
+            Some(site) if self.index.directory(directory).parent.is_none() => site.leaves_alone(name, kind),
+            _ => Ok(false),
+        }
     }
 
     /// Returns which of these directories, parents first, are missing.

@@ -2,6 +2,7 @@
 
 pub(crate) mod block_device;
 pub mod confined;
+pub mod found;
 mod free_space;
 pub(crate) mod heritage;
 pub(crate) mod identity;

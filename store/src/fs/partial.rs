@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fs::confined::open_own_file;
+use crate::fs::found::named_at;
 use crate::fs::parent::parent_of;
 use crate::fs::rename::rename_new;
 
@@ -151,11 +152,11 @@ fn create_locked(path: &Path) -> Result<File, Error> {
 /// Refuses an existing file, including a dangling symbolic link.
 ///
 /// # Errors
-/// Returns an error if there is one.
+/// Returns an error if there is one, or if that cannot be determined.
 fn refuse_existing(target: &Path) -> Result<(), Error> {
-    match target.symlink_metadata() {
-        Ok(_) => Err(Error::Exists { path: target.to_owned() }),
-        Err(_) => Ok(()), // creating the file reports this
+    match named_at(target)? {
+        Some(_) => Err(Error::Exists { path: target.to_owned() }),
+        None => Ok(()),
     }
 }
 

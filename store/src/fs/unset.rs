@@ -40,10 +40,7 @@ impl From<Errno> for Unset {
 
 impl Unset {
     /// Returns the reason for an extended attribute, one of all that the file is to have.
-    pub fn xattr<'a>(
-        xattr: XattrRef<'a>,
-        all: impl IntoIterator<Item = XattrRef<'a>>,
-    ) -> impl FnOnce(Errno) -> Self {
+    pub fn xattr<'a>(xattr: XattrRef<'a>, all: impl IntoIterator<Item = XattrRef<'a>>) -> impl FnOnce(Errno) -> Self {
         move |source| Self::Xattr { what: described(xattr), space: space_of(all), source }
     }
 

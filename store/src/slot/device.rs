@@ -96,10 +96,10 @@ impl Slot {
             return if access == Access::Read { Err(io("read", Errno::NOENT.into())) } else { Self::new(shown, given) };
         }
         let path = given.canonicalize().map_err(|error| io("find", error))?;
-        check_unused(&path, shown, access)?;
+        let is_device = check_unused(&path, shown, access)?;
         let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         flags |= if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
-        if access != Access::Read && is_block_device(&path) {
+        if access != Access::Read && is_device {
             flags |= OFlags::EXCL; // nobody else uses it exclusively, as mounts do
         }
         let opened = rustix::fs::open(&path, flags, Mode::empty());
@@ -398,10 +398,6 @@ fn is_sealed(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fsverity::measure(file).is_ok())
 }
 
-fn is_block_device(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
-
 /// Returns what it is instead of a block device or a regular file.
 fn wrong_kind(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
@@ -415,16 +411,16 @@ fn wrong_kind(metadata: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Refuses what something else uses, before it is opened: the kernel only says that it is busy.
-fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> {
+/// Refuses what something else uses, before it is opened: the kernel only says that it is busy. Returns whether it is a block device.
+fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<bool, Error> {
     let metadata = path.metadata().map_err(|error| Error::io("look at", path, error))?;
     if let Some(kind) = wrong_kind(&metadata) {
         return Err(Error::slot(shown, SlotFault::Kind(kind)));
     }
-    if access == Access::Read {
-        return Ok(());
-    }
     let is_device = metadata.file_type().is_block_device();
+    if access == Access::Read {
+        return Ok(is_device);
+    }
     let user = if is_device { users::user_of_device(metadata.rdev()) } else { users::user_of_file(&metadata) };
     if let Some(user) = user {
         return Err(Error::slot(shown, SlotFault::InUse(user)));
@@ -432,5 +428,5 @@ fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> 
     if is_device && users::is_read_only(metadata.rdev()) {
         return Err(Error::slot(shown, SlotFault::ReadOnly));
     }
-    Ok(())
+    Ok(is_device)
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use sealift_store::fs::found::{is_there, named_at};
 use sealift_store::fs::parent::{parent_of, shown_directory};
 use sealift_store::fs::partial::PartialFile;
 
@@ -33,8 +34,8 @@ struct Before {
 impl Editing {
     /// Opens the file; a missing one starts empty. Its folder is created if only that is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let real = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => {
+        let real = match named_at(path)? {
+            Some(found) if found.is_symlink() => {
                 fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?
             }
             _ => path.to_owned(),
@@ -109,7 +110,7 @@ impl Editing {
 
 /// Creates Sealift's own configuration folder, and above it a user's folder of all configuration. Any other missing folder is likely a typo.
 fn make(folder: &Path) -> Result<(), Error> {
-    if folder.file_name().is_none_or(|name| name != "sealift") || folder.exists() {
+    if folder.file_name().is_none_or(|name| name != "sealift") || is_there(folder)? {
         return Ok(());
     }
     // The XDG specification requires this mode for a user's folders; root's are readable by everyone.

@@ -221,7 +221,7 @@ fn check_beside(job: &Job<'_>, target: &Target<'_>, directory: BorrowedFd<'_>) -
 
 /// Refuses a file system on which a file of another name could be replaced.
 fn check_names(job: &Job<'_>, stage: &TreeStage) -> Result<(), Error> {
-    if stage.folds_names() {
+    if stage.folds_names()? {
         let problem = "is on a file system that ignores case, so an update could replace the wrong file";
         return Err(Error::Unusable { path: job.site.path().to_owned(), problem });
     }
