@@ -84,7 +84,8 @@ fn the_current_directory_is_named_by_more_than_a_dot() {
     };
     let update = LINE.replace("1.sealift", "2.sealift --update");
     let mut messages = Vec::new();
-    for (begin, line) in [(&signed as &dyn Fn() -> Installed, LINE), (&updated, &update)] {
+    let cases: [(&dyn Fn() -> Installed, &str); 2] = [(&signed, LINE), (&updated, &update)];
+    for (begin, line) in cases {
         let is_dot = |line: &str| line.contains("\".\"");
         let Some(said) = fail_each(begin, line, ("openat", "EIO"), is_dot) else { return };
         messages.extend(said);
