@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sealift::Output;
-use sealift::fs::named_at;
+use sealift::fs::{named_at, parent_of, shown_directory};
 use sealift::{Envelope, Error, Input};
 
 use super::closed;
@@ -49,10 +49,10 @@ pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
     // A dry run writes no bundle to standard output.
     if path != Path::new("-") {
         of(path, force)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = parent_of(path);
         accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|error| Error::Io {
-            doing: "write to the directory of",
-            path: path.to_owned(),
+            doing: "write to",
+            path: shown_directory(folder),
             source: error.into(),
         })?;
     }
