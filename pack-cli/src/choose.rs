@@ -6,6 +6,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use sealift_store::fs::found::{found_at, is_directory};
+
 use crate::trust::Guard;
 use crate::{Error, Head, Input, Limits};
 
@@ -160,7 +162,7 @@ fn bases_of(head: &Head, at_hand: &HashMap<[u8; 32], Vec<PathBuf>>) -> Vec<Vec<P
 fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let mut files: Vec<PathBuf> = Vec::new();
     for path in paths {
-        if !path.is_dir() {
+        if !is_directory(path)? {
             files.push(path.clone());
             continue;
         }
@@ -168,7 +170,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?.path();
-            if entry.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sealift")) && is_file(&entry) {
+            if entry.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sealift")) && is_file(&entry)?
+            {
                 found.push(entry);
             }
         }
@@ -179,6 +182,6 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 }
 
 /// Returns whether this is a regular file: opening a pipe would block.
-fn is_file(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file())
+fn is_file(path: &Path) -> Result<bool, Error> {
+    Ok(found_at(path)?.is_some_and(|found| found.is_file()))
 }

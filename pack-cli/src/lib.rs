@@ -246,6 +246,8 @@ pub mod contents {
 
 /// Places that are opened once, and then reached by their descriptors, which no other process can exchange.
 pub mod fs {
+    pub use sealift_store::fs::found::{is_directory, is_there, named_at};
+    pub use sealift_store::fs::parent::{parent_of, shown_directory};
     pub use sealift_store::fs::stat_cache::FileTime;
     pub use sealift_store::{InodeId, OwnDir, Place, Site};
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::Error;
+use sealift_store::fs::parent::{parent_of, shown_directory};
 use sealift_store::fs::partial::PartialFile;
 use sealift_store::fs::unnamed::unnamed_file;
 
@@ -37,10 +38,7 @@ impl Output {
     /// Returns a folder with room for what packing keeps aside: that of the file, or that for temporary files.
     pub(crate) fn folder(&self) -> PathBuf {
         match self {
-            Self::File(target) | Self::New(target) => match target.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
-                _ => PathBuf::from("."),
-            },
+            Self::File(target) | Self::New(target) => parent_of(target).to_owned(),
             Self::Stdout | Self::Nowhere => std::env::temp_dir(),
         }
     }
@@ -97,9 +95,9 @@ impl Spool {
     pub(crate) fn aside(&self) -> Result<File, Error> {
         match &self.file {
             SpoolFile::Output(partial) => {
-                let directory = partial.path().parent().filter(|parent| !parent.as_os_str().is_empty());
-                let directory = directory.unwrap_or(Path::new("."));
-                unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))
+                let directory = parent_of(partial.path());
+                let failed = |error| Error::io("create a file in", shown_directory(directory), error);
+                unnamed_file(directory).map_err(failed)
             }
             SpoolFile::Unnamed(_) => temporary(),
             SpoolFile::Null(file) => file.try_clone().map_err(|error| self.failed(error)),

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
-use sealift::{ArchiveFault, Error, FileFault, FormatError, RecordFault, RepoFault, SlotFault, TrustError};
+use sealift::{ArchiveFault, Class, Error, FileFault, FormatError, RecordFault, RepoFault, SlotFault, TrustError};
 
 /// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
@@ -100,6 +100,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             return Some(format!(": to pack it anyway, use --limit {name}={number}; readers need the same option"));
         }
         Error::Unstorable { .. } => "; unpack to another file system, or pack the tree without it",
+        Error::Xattr { .. } if error.class() == Class::DiskFull => return None,
         Error::Xattr { .. } => "; pack the tree without it if devices do not need it",
         Error::NotKept { what: "owners", .. } => "; use --no-same-owner to leave files to the user who unpacks them",
         Error::NotKept { .. } => "; use --no-devices to leave devices out",

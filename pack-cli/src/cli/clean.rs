@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::clean::{CleanStats, clean, clean_slot, clean_store};
+use sealift::fs::is_there;
 use sealift::slot::SlotAddress;
 use sealift::trust::{DeviceState, TargetKind, TrustOptions};
 
@@ -78,7 +79,7 @@ impl Clean {
         if cleaned.was_forgotten {
             return Ok(self.print(cleaned)?);
         }
-        Err(match path.exists() {
+        Err(match is_there(path)? {
             true => Failure::usage(
                 "nothing to clean: the next run that writes to a repository removes what an interrupted one left",
             ),

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use sealift::Progress;
 use sealift::diff::{DiffOptions, Ignore};
+use sealift::fs::is_directory;
 use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_image};
 use sealift::trust::TargetKind;
+use sealift::{Error, Progress};
 
 use super::failure::Failure;
 use super::jobs_arg::JobsArg;
@@ -137,7 +137,11 @@ impl CompareArgs {
 }
 
 /// Returns whether an argument names a directory, an archive, an image or a commit instead of a bundle.
-pub(crate) fn is_source(argument: &OsStr) -> bool {
+///
+/// # Errors
+/// Returns an error if that cannot be determined.
+pub(crate) fn is_source(argument: &OsStr) -> Result<bool, Error> {
     let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
-    is_commit || ArchiveFormat::of(argument).is_some() || is_image(argument) || Path::new(argument).is_dir()
+    let is_named = is_commit || ArchiveFormat::of(argument).is_some() || is_image(argument);
+    Ok(is_named || is_directory(argument.as_ref())?)
 }

@@ -229,7 +229,7 @@ impl Diff {
 
 /// Reads everything before the content of a side that is a bundle, whoever signed it.
 fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
-    if is_source(argument) {
+    if is_source(argument)? {
         return Ok(None);
     }
     if TargetKind::of(argument).0 == TargetKind::Composefs {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use sealift::Output;
+use sealift::fs::{named_at, parent_of, shown_directory};
 use sealift::{Envelope, Error, Input};
 
 use super::closed;
@@ -22,13 +23,13 @@ pub(crate) fn of(path: &Path, force: bool) -> Result<Output, Failure> {
     if path.as_os_str().as_bytes().ends_with(b"/") {
         return Err(Failure::usage(format!("{} names a directory: give the name of a file in it", path.display())));
     }
-    match path.symlink_metadata() {
+    match named_at(path)? {
         // The rename would replace it with a file; as root, even /dev/null.
-        Ok(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
+        Some(found) if !found.is_file() && !found.is_symlink() => Err(Failure::usage(format!(
             "refusing to replace {}, which is not a regular file: give another name, or - for standard output",
             path.display()
         ))),
-        Ok(_) if !force => Err(Error::Exists { path: path.to_owned() }.into()),
+        Some(_) if !force => Err(Error::Exists { path: path.to_owned() }.into()),
         // With --force, whatever another run writes there meanwhile is replaced too.
         _ if force => Ok(Output::File(path.to_owned())),
         _ => Ok(Output::New(path.to_owned())),
@@ -48,10 +49,10 @@ pub(crate) fn foreseen(path: &Path, force: bool) -> Result<Output, Failure> {
     // A dry run writes no bundle to standard output.
     if path != Path::new("-") {
         of(path, force)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder = parent_of(path);
         accessat(CWD, folder, Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(|error| Error::Io {
             doing: "write to",
-            path: folder.to_owned(),
+            path: shown_directory(folder),
             source: error.into(),
         })?;
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use sealift_store::fs::found::{is_missing, named_at};
 
 use crate::Error;
 
@@ -17,10 +18,13 @@ const PARTIAL: &str = ".sealift-sign-partial";
 /// # Errors
 /// Returns an error if the bundle is being signed, or if the copy cannot be removed.
 pub(crate) fn remove_stale(bundle: &Path) -> Result<bool, Error> {
-    let real = std::fs::canonicalize(bundle);
+    let real = match std::fs::canonicalize(bundle) {
+        Err(error) if is_missing(&error) => None,
+        real => Some(real.map_err(|error| Error::io("find", bundle, error))?),
+    };
     let bundle = real.as_deref().unwrap_or(bundle);
     let path = partial_of(bundle);
-    if path.symlink_metadata().is_err() {
+    if named_at(&path)?.is_none() {
         return Ok(false);
     }
     // A signing run holds the bundle's lock; a missing bundle cannot be in signing.
@@ -48,7 +52,7 @@ pub(super) fn remove_partial(path: &Path) -> Result<bool, Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         // A read-only file system says so before it looks for the name.
-        Err(_) if path.symlink_metadata().is_err() => Ok(false),
+        Err(_) if named_at(path)?.is_none() => Ok(false),
         removed => removed.map(|()| true).map_err(|error| Error::io("remove", path, error)),
     }
 }

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd as _, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode as Permissions, OFlags, mkdir, open, openat, rmdir};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
@@ -69,7 +69,13 @@ pub fn mount(
         hashed_bytes: 0,
     };
     let file = check(&repo, &image.digest, jobs, progress, &mut stats)?;
-    let made = make_mount(&file, &repo, &stats).map_err(|error| Error::io("mount", mountpoint, error))?;
+    let objects = repo.objects().ok_or(Errno::NOENT);
+    let objects = objects.and_then(|objects| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        retry_on_intr(|| openat(objects, ".", flags, Permissions::empty()))
+    });
+    let objects = objects.map_err(|error| Error::io("open", repo.path().join("objects"), error))?;
+    let made = make_mount(&file, &objects, &stats).map_err(|error| Error::io("mount", mountpoint, error))?;
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(&made, "", &directory, "", flags).map_err(|error| Error::io("mount", mountpoint, error))?;
     Ok((stats, judged))
@@ -127,7 +133,7 @@ fn check(
 }
 
 /// Creates the mount of an image over the objects, not yet attached anywhere.
-fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, std::io::Error> {
+fn make_mount(image: &File, objects: &OwnedFd, stats: &MountStats) -> Result<OwnedFd, std::io::Error> {
     let system = System::open("erofs")?;
     system.flag("ro")?;
     system.string("source", &fd_path(image))?;
@@ -140,10 +146,8 @@ fn make_mount(image: &File, repo: &Repo, stats: &MountStats) -> Result<OwnedFd, 
     if stats.checked == ImageChecked::Kernel {
         system.string("verity", "require")?;
     }
-    let objects = repo.objects().ok_or(Errno::NOENT)?;
-    let objects = openat(objects, ".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Permissions::empty())?;
     // As one string: kernels from 6.5 on accept it, and so do those that accept descriptors.
-    system.string("lowerdir", &format!("{}::{}", fd_path(&attached.root), fd_path(&objects)))?;
+    system.string("lowerdir", &format!("{}::{}", fd_path(&attached.root), fd_path(objects)))?;
     system.mount()
 }
 

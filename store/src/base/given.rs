@@ -9,6 +9,7 @@ use sealift_format::{Bundle, Delta, Limits, Opened, verity};
 use super::store::of_store;
 use super::{Base, Bases, Reading};
 use crate::address::TargetKind;
+use crate::fs::found::is_directory;
 use crate::ostree::CommitSpec;
 use crate::ostree::records::indexes;
 use crate::ostree::repo::Repo;
@@ -119,7 +120,7 @@ impl GivenBases {
                 let first = delta.difference.base_refs().first().map_or(DEFAULT_REF, |named| &named.name);
                 vec![Base::of_slot(&address, self.state.as_ref(), first, self.jobs.max(1), progress)?]
             }
-            (TargetKind::Directory, path) if path.is_dir() => vec![self.of_directory(path, delta, progress)?],
+            (TargetKind::Directory, path) if is_directory(path)? => vec![self.of_directory(path, delta, progress)?],
             (TargetKind::Directory, path) => {
                 let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);
                 vec![opened.map_err(|error| error.of_bundle(path))?]

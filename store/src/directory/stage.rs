@@ -12,6 +12,7 @@ use sealift_format::{Directory, Entry, Index, Row};
 
 use super::walk::Walk;
 use crate::Error;
+use crate::error::path_of;
 use crate::fs::confined::{known_type, names_in, open_name, open_to_empty, remove_tree};
 use crate::fs::heritage::disinherit;
 use crate::fs::rename::{moves_no_directory, rename_new};
@@ -70,7 +71,7 @@ impl Leftovers {
         while let Some(directory) = pending.pop() {
             left.add(directory.as_fd(), site.path())?;
             for (name, listed) in names_in(directory.as_fd()).unwrap_or_default() {
-                if known_type(directory.as_fd(), &name, listed) == FileType::Directory {
+                if known_type(directory.as_fd(), &name, listed) == Ok(FileType::Directory) {
                     pending.extend(open_name(directory.as_fd(), &name, flags, Mode::empty()));
                 }
             }
@@ -192,8 +193,8 @@ impl TreeStage {
     }
 
     /// Returns whether this directory treats names that differ only in case as equal.
-    pub fn folds_names(&self) -> bool {
-        statat(self.own().fd(), self.layout.name().to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    pub fn folds_names(&self) -> Result<bool, Error> {
+        self.own().has(&self.layout.name().to_uppercase())
     }
 
     /// Returns whether an interrupted run left something.
@@ -209,13 +210,12 @@ impl TreeStage {
     pub fn files(&self) -> Result<Vec<StagedFile>, Error> {
         let names = names_in(self.root()).map_err(|error| Error::io("read", self.dir.path(), error))?;
         let of = |name: &[u8]| std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()).and_then(Row::new);
-        Ok(names
-            .into_iter()
-            .map(|(name, listed)| {
-                let file_type = known_type(self.root(), &name, listed);
-                StagedFile { entry: of(&name), name, file_type }
-            })
-            .collect())
+        let found = names.into_iter().map(|(name, listed)| {
+            let file_type = known_type(self.root(), &name, listed)
+                .map_err(|error| Error::io("look at", self.dir.path().join(path_of(&name)), error))?;
+            Ok(StagedFile { entry: of(&name), name, file_type })
+        });
+        found.collect()
     }
 
     /// Calls `visit` for each of these directories of an index, parents first, that the tree has. They are made accessible to their owner.
@@ -298,7 +298,7 @@ impl TreeStage {
 
     /// Returns the path of a file in the stage, for messages: its final name.
     pub fn path_of(&self, below: &[u8]) -> PathBuf {
-        self.target.join(crate::error::path_of(below))
+        self.target.join(path_of(below))
     }
 
     /// Waits until everything is durable.

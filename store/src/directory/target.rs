@@ -63,11 +63,16 @@ const HOLDS_MOUNT: &str = "is a directory in which something is mounted, and the
 const FIXED: &str = "is immutable or append-only (chattr(1)), and the update would have to change it";
 
 /// Returns whether a directory treats names that differ only in case as equal, as chattr(1) makes some. File systems without flags have no such ones.
-fn folds_names(directory: BorrowedFd<'_>) -> bool {
+///
+/// # Errors
+/// Returns an error if it cannot be opened, except for a lack of rights.
+fn folds_names(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
     // FS_CASEFOLD_FL (linux/fs.h)
     let folds = IFlags::from_bits_retain(0x4000_0000);
-    let opened = open_within(directory, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
-    opened.and_then(ioctl_getflags).is_ok_and(|flags| flags.contains(folds))
+    match open_within(directory, b".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+        Err(Errno::ACCESS) => Ok(false),
+        opened => Ok(ioctl_getflags(opened?).is_ok_and(|flags| flags.contains(folds))),
+    }
 }
 
 impl<'a> Target<'a> {
@@ -135,8 +140,9 @@ impl<'a> Target<'a> {
 
     /// Checks that a name in a directory can be replaced or moved; for an empty name, that names in the directory can be.
     pub(crate) fn check_free(&self, directory: Row<Directory>, here: BorrowedFd<'_>, name: &[u8]) -> Result<(), Error> {
-        let obstacle = match self.obstacle(here, name).map_err(self.failed("look at", directory, name))? {
-            None if name.is_empty() && folds_names(here) => Some(FOLDS),
+        let failed = self.failed("look at", directory, name);
+        let obstacle = match self.obstacle(here, name).map_err(&failed)? {
+            None if name.is_empty() && folds_names(here).map_err(&failed)? => Some(FOLDS),
             obstacle => obstacle,
         };
         match obstacle {
@@ -146,8 +152,19 @@ impl<'a> Target<'a> {
     }
 
     /// Returns whether a name in a directory is no part of the tree ([`Site::leaves_alone`]).
-    pub(crate) fn leaves_alone(&self, directory: Row<Directory>, name: &[u8], kind: impl FnOnce() -> FileType) -> bool {
-        self.index.directory(directory).parent.is_none() && self.site.is_some_and(|site| site.leaves_alone(name, kind))
+    ///
+    /// # Errors
+    /// As `kind`.
+    pub(crate) fn leaves_alone(
+        &self,
+        directory: Row<Directory>,
+        name: &[u8],
+        kind: impl FnOnce() -> Result<FileType, Errno>,
+    ) -> Result<bool, Errno> {
+        match self.site {
+            Some(site) if self.index.directory(directory).parent.is_none() => site.leaves_alone(name, kind),
+            _ => Ok(false),
+        }
     }
 
     /// Returns which of these directories, parents first, are missing.

@@ -290,13 +290,18 @@ pub fn names_below(root: BorrowedFd<'_>, path: &str) -> Result<Vec<String>, Errn
     Ok(names.into_iter().filter_map(|(name, _)| String::from_utf8(name).ok()).collect())
 }
 
-/// Returns the type of an entry: some file systems do not give it in a listing.
-pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> FileType {
+/// Returns the type of an entry, which some file systems do not give in a listing; [`FileType::Unknown`] if nothing is there any more.
+///
+/// # Errors
+/// As statx(2).
+pub fn known_type(directory: BorrowedFd<'_>, name: &[u8], listed: FileType) -> Result<FileType, Errno> {
     if listed != FileType::Unknown {
-        return listed;
+        return Ok(listed);
     }
-    let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW);
-    stat.map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode))
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(FileType::Unknown),
+        stat => stat.map(|stat| FileType::from_raw_mode(stat.st_mode)),
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod block_device;
 pub mod confined;
+pub mod found;
 mod free_space;
 pub(crate) mod heritage;
 pub(crate) mod identity;
@@ -13,6 +14,7 @@ pub mod mount_list;
 pub(crate) mod own_dir;
 mod own_file;
 pub(crate) mod own_store;
+pub mod parent;
 pub mod partial;
 pub(crate) mod place;
 mod record;

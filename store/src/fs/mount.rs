@@ -60,7 +60,7 @@ pub(crate) fn holds_mount(directory: BorrowedFd<'_>, name: &[u8], mount: u64) ->
         return Ok(true);
     }
     let mut levels: Vec<(OwnedFd, Names)> = Vec::new();
-    let mut next = (known_type(directory, name, FileType::Unknown) == FileType::Directory).then(|| name.to_vec());
+    let mut next = (known_type(directory, name, FileType::Unknown)? == FileType::Directory).then(|| name.to_vec());
     loop {
         if let Some(name) = next.take() {
             let at = levels.last().map_or(directory, |(at, _)| at.as_fd());
@@ -79,7 +79,7 @@ pub(crate) fn holds_mount(directory: BorrowedFd<'_>, name: &[u8], mount: u64) ->
         let Some((at, names)) = levels.last_mut() else { return Ok(false) };
         match names.pop() {
             None => drop(levels.pop()),
-            Some((name, listed)) => match known_type(at.as_fd(), &name, listed) {
+            Some((name, listed)) => match known_type(at.as_fd(), &name, listed)? {
                 FileType::Directory => next = Some(name),
                 _ if is_mounted(at.as_fd(), &name)? => return Ok(true),
                 _ => {}

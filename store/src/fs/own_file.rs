@@ -29,7 +29,7 @@ pub fn read_own_file(path: &Path) -> Result<Option<Vec<u8>>, Error> {
         Err(error) => return Err(failed(error)),
     }
     let place = Place::resolve(path)?;
-    check_own_folder(place.parent(), place.parent_path())?;
+    check_own_folder(place.parent(), &place.parent_path())?;
     let flags = OFlags::RDONLY | OFlags::NONBLOCK;
     let opened = open_name(place.parent(), place.name().as_bytes(), flags, Mode::empty());
     let mut file = File::from(opened.map_err(|error| failed(error.into()))?);

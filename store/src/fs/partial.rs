@@ -11,6 +11,8 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fs::confined::open_own_file;
+use crate::fs::found::named_at;
+use crate::fs::parent::parent_of;
 use crate::fs::rename::rename_new;
 
 /// A file that appears under its name when it is complete, and is removed if it never is.
@@ -150,11 +152,11 @@ fn create_locked(path: &Path) -> Result<File, Error> {
 /// Refuses an existing file, including a dangling symbolic link.
 ///
 /// # Errors
-/// Returns an error if there is one.
+/// Returns an error if there is one, or if that cannot be determined.
 fn refuse_existing(target: &Path) -> Result<(), Error> {
-    match target.symlink_metadata() {
-        Ok(_) => Err(Error::Exists { path: target.to_owned() }),
-        Err(_) => Ok(()), // creating the file reports this
+    match named_at(target)? {
+        Some(_) => Err(Error::Exists { path: target.to_owned() }),
+        None => Ok(()),
     }
 }
 
@@ -193,10 +195,6 @@ pub fn remove_stale(target: &Path) -> Result<Partials, Error> {
         }
     }
     Ok(partials)
-}
-
-fn parent_of(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// Makes the name of `target` durable.

@@ -12,6 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::Error;
 use crate::fs::confined::open_name;
+use crate::fs::parent::{parent_of, shown_directory};
 
 /// The location of a target, existing or not: its parent directory, which is open, and its name there. All paths to a directory, including links,
 /// give the same place.
@@ -72,7 +73,7 @@ impl Place {
     pub fn absolute_path(&self) -> Result<PathBuf, Error> {
         let mut path = match self.path.is_absolute() {
             true => PathBuf::new(),
-            false => std::env::current_dir().map_err(|error| Error::io("find", ".", error))?,
+            false => std::env::current_dir().map_err(|error| Error::io("find the directory of", &self.path, error))?,
         };
         for component in self.path.components() {
             match component {
@@ -88,8 +89,8 @@ impl Place {
 
     /// Returns the path of the parent directory, for messages.
     #[must_use]
-    pub fn parent_path(&self) -> &Path {
-        self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    pub fn parent_path(&self) -> PathBuf {
+        shown_directory(parent_of(&self.path))
     }
 
     /// Returns the place of `.NAME` and a suffix, in the same directory.
@@ -157,7 +158,7 @@ impl Place {
 
     /// Checks that this process may create names in the parent directory, as far as that can be told without creating one.
     pub fn check_writable(&self) -> Result<(), Error> {
-        check_writable(self.parent(), self.parent_path())
+        check_writable(self.parent(), &self.parent_path())
     }
 
     /// Waits until the names in the parent directory are durable.
@@ -206,7 +207,7 @@ fn open_step(at: impl std::os::fd::AsFd, name: impl rustix::path::Arg + Copy) ->
 
 impl<'a> Resolver<'a> {
     fn new(given: &'a Path) -> Result<Self, Error> {
-        let at = open_step(CWD, c".").map_err(|error| Error::io("open", ".", error))?;
+        let at = open_step(CWD, c".").map_err(|error| Error::io("open", given, error))?;
         let mut resolver = Self { given, at, path: PathBuf::new(), rest: Vec::new(), links: 0 };
         resolver.push(given)?;
         Ok(resolver)

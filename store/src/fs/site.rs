@@ -4,11 +4,12 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::{FreeSpace, InodeId, LeftRun, OwnDir, Place, Stage, inode_id, stage};
 use crate::Error;
+use crate::error::path_of;
 use crate::fs::confined::{known_type, names_in};
 use crate::fs::identity::{birth_of, id_of_system};
 use crate::fs::mount::are_apart;
@@ -94,8 +95,9 @@ impl Site {
     /// Returns whether there is a record beside the directory, on the same file system.
     fn has_record_beside(&self) -> Result<bool, Error> {
         let beside = self.place.sibling(Self::RECORD_SUFFIX)?.stat()?;
-        let root = self.root().and_then(|root| fstat(root).ok());
-        Ok(beside.zip(root).is_some_and(|(beside, root)| beside.st_dev == root.st_dev))
+        let (Some(beside), Some(root)) = (beside, self.root()) else { return Ok(false) };
+        let root = fstat(root).map_err(|error| Error::io("look at", self.path(), error))?;
+        Ok(beside.st_dev == root.st_dev)
     }
 
     /// Returns its place.
@@ -120,16 +122,27 @@ impl Site {
     pub fn is_nonempty_dir(&self) -> Result<bool, Error> {
         let Some(root) = self.root() else { return Ok(false) };
         let names = names_in(root).map_err(|error| Error::io("read", self.path(), error))?;
-        let of_tree =
-            |(name, listed): &(Vec<u8>, FileType)| !self.leaves_alone(name, || known_type(root, name, *listed));
-        Ok(names.iter().any(of_tree))
+        for (name, listed) in names {
+            let leaves = self.leaves_alone(&name, || known_type(root, &name, listed));
+            if !leaves.map_err(|error| Error::io("look at", self.path().join(path_of(&name)), error))? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Returns whether a name at the root of the directory is no part of its tree: it is this program's, or the file system's.
-    pub(crate) fn leaves_alone(&self, name: &[u8], kind: impl FnOnce() -> FileType) -> bool {
-        self.is_mount_point()
+    ///
+    /// # Errors
+    /// As `kind`.
+    pub(crate) fn leaves_alone(
+        &self,
+        name: &[u8],
+        kind: impl FnOnce() -> Result<FileType, Errno>,
+    ) -> Result<bool, Errno> {
+        Ok(self.is_mount_point()
             && (name == Self::FOLDER.as_bytes()
-                || name == Self::LOST_AND_FOUND.as_bytes() && kind() == FileType::Directory)
+                || name == Self::LOST_AND_FOUND.as_bytes() && kind()? == FileType::Directory))
     }
 
     /// Returns the directory's inode_id, which no other directory has.
@@ -158,13 +171,13 @@ impl Site {
 
     /// Returns the path of [`Site::ground`], for messages.
     #[must_use]
-    pub fn ground_path(&self) -> &Path {
-        if self.is_mount_point() { self.path() } else { self.place.parent_path() }
+    pub fn ground_path(&self) -> PathBuf {
+        if self.is_mount_point() { self.path().to_owned() } else { self.place.parent_path() }
     }
 
     /// Checks that this process may create a stage, as far as that can be told without creating one.
     pub fn check_writable(&self) -> Result<(), Error> {
-        check_writable(self.ground(), self.ground_path())
+        check_writable(self.ground(), &self.ground_path())
     }
 
     /// Returns the folder of a mount point; `None` if it does not exist.
@@ -186,9 +199,15 @@ impl Site {
     }
 
     /// Returns whether this is the name of a folder at the root of a mount point that has a stage or a record.
-    pub(crate) fn holds_record(root: BorrowedFd<'_>, name: &[u8]) -> bool {
-        let has = |within| statat(root, format!("{}/{within}", Self::FOLDER), AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        name == Self::FOLDER.as_bytes() && (has(Self::RECORD_WITHIN) || has(Self::STAGE_WITHIN))
+    ///
+    /// # Errors
+    /// As statx(2).
+    pub(crate) fn holds_record(root: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+        let has = |within| match known_type(root, format!("{}/{within}", Self::FOLDER).as_bytes(), FileType::Unknown) {
+            Err(Errno::NOTDIR) => Ok(false),
+            found => found.map(|found| found != FileType::Unknown),
+        };
+        Ok(name == Self::FOLDER.as_bytes() && (has(Self::RECORD_WITHIN)? || has(Self::STAGE_WITHIN)?))
     }
 
     /// Returns the place of the stage; `None` if there is not even a folder for it.

@@ -15,6 +15,8 @@ use rustix::io::{Errno, retry_on_intr};
 
 use crate::fs::FreeSpace;
 use crate::fs::confined::{names_in, open_name, open_user_dir};
+use crate::fs::found::is_there;
+use crate::fs::parent::shown_directory;
 use crate::{Error, OwnDir, Place, check_own};
 
 /// Far more than any state needs: a longer file was not written by this program.
@@ -58,7 +60,12 @@ impl StateDir {
             return Ok(dir);
         }
         let mut missing = vec![path];
-        missing.extend(path.ancestors().skip(1).take_while(|above| !above.as_os_str().is_empty() && !above.exists()));
+        for above in path.ancestors().skip(1) {
+            if above.as_os_str().is_empty() || is_there(above)? {
+                break;
+            }
+            missing.push(above);
+        }
         for above in missing.into_iter().rev() {
             match DirBuilder::new().mode(0o700).create(above) {
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
@@ -213,10 +220,15 @@ pub fn check_may_create(path: &Path) -> Result<(), Error> {
     if let Some(dir) = StateDir::open(path)? {
         return dir.check_may_write();
     }
-    let above = path.ancestors().skip(1).map(|above| if above.as_os_str().is_empty() { Path::new(".") } else { above });
-    let Some(above) = above.into_iter().find(|above| above.exists()) else { return Ok(()) };
-    let fd = open_user_dir(above).map_err(|error| Error::io("open", above, error))?;
-    may_write(fd.as_fd(), above)
+    for above in path.ancestors().skip(1) {
+        let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
+        if is_there(above)? {
+            let shown = shown_directory(above);
+            let fd = open_user_dir(above).map_err(|error| Error::io("open", &shown, error))?;
+            return may_write(fd.as_fd(), &shown);
+        }
+    }
+    Ok(())
 }
 
 fn may_write(directory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {

@@ -189,7 +189,7 @@ impl Creation<'_> {
             chownat(stage.directory(), name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?;
         }
         for xattr in xattrs {
-            xattrs::set_link(stage.directory(), name.as_bytes(), xattr).map_err(Unset::xattr(xattr))?;
+            xattrs::set_link(stage.directory(), name.as_bytes(), xattr).map_err(Unset::xattr(xattr, xattrs))?;
         }
         Ok(())
     }
@@ -320,7 +320,7 @@ impl Creation<'_> {
                 }
                 for xattr in xattrs {
                     let set = fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty());
-                    set.map_err(Unset::xattr(xattr))?;
+                    set.map_err(Unset::xattr(xattr, xattrs))?;
                 }
                 // An access ACL changes the group bits.
                 is_changed |= !xattrs.is_empty();
@@ -329,7 +329,7 @@ impl Creation<'_> {
                 let value = &*ostreemeta::encode(self.attributes);
                 let xattr = XattrRef { name: ostreemeta::NAME.as_bytes(), value };
                 let set = fsetxattr(file, ostreemeta::NAME, value, XattrFlags::empty());
-                set.map_err(Unset::xattr(xattr))?;
+                set.map_err(Unset::xattr(xattr, [xattr]))?;
             }
             Mode::BareUserOnly | Mode::Archive => {}
         }

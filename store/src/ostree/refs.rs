@@ -146,7 +146,9 @@ impl Repo {
             let names =
                 names_in(directory.as_fd()).map_err(|error| Error::io("read", self.path().join(path), error))?;
             for (name, listed) in names {
-                let file_type = known_type(directory.as_fd(), &name, listed);
+                let file_type = known_type(directory.as_fd(), &name, listed).map_err(|error| {
+                    Error::io("look at", self.path().join(path).join(crate::error::path_of(&name)), error)
+                })?;
                 let Ok(name) = String::from_utf8(name) else { continue };
                 let name = if below.is_empty() { name } else { format!("{below}/{name}") };
                 // Skips files that are being written, and anything else that is not a ref.

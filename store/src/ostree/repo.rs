@@ -16,10 +16,11 @@ use super::config::{Config, Mode};
 use super::keyfile::KeyFile;
 use super::object::{ObjectType, loose_path, object_name};
 use super::remote::Remote;
-use super::system::{System, is_missing};
+use super::system::System;
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{open_beneath, open_user_dir};
+use crate::fs::found::{found_at, is_missing};
 use crate::fs::own_store::check_own_store;
 
 /// A repository of a known mode.
@@ -76,7 +77,7 @@ impl Repo {
             .read_to_string(&mut text)
             .map_err(|error| Error::io("read", path.join("config"), error))?;
         let mut config = Config::parse(&text).map_err(fault)?;
-        let remotes = system.remotes_of(root.as_fd());
+        let remotes = system.remotes_of(root.as_fd())?;
         if let Some(folder) = &remotes {
             add_remotes(&mut config.remotes, folder, &fault)?;
         }
@@ -257,7 +258,8 @@ fn add_remotes(remotes: &mut Vec<Remote>, folder: &Path, fault: &dyn Fn(RepoFaul
     };
     for entry in entries {
         let path = entry.map_err(|error| Error::io("read", folder, error))?.path();
-        if !path.as_os_str().as_encoded_bytes().ends_with(b".conf") || !path.is_file() {
+        let is_named = path.as_os_str().as_encoded_bytes().ends_with(b".conf");
+        if !is_named || !found_at(&path)?.is_some_and(|found| found.is_file()) {
             continue;
         }
         let text = std::fs::read_to_string(&path).map_err(|error| Error::io("read", &path, error))?;

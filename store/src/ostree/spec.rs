@@ -7,6 +7,7 @@ use std::path::Path;
 use crate::Error;
 use crate::address::TargetKind;
 use crate::error::path_of;
+use crate::fs::found::is_directory;
 
 /// A repository, and optionally a ref or the checksum of a commit in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +25,14 @@ impl<'a> CommitSpec<'a> {
     /// ref, as in `ostree:a:b:os`.
     ///
     /// # Errors
-    /// Returns an error for any other text.
+    /// Returns an error for any other text, or if it cannot be determined what is a directory.
     pub fn parse(spec: &'a OsStr) -> Result<Self, Error> {
         let (TargetKind::Ostree, place) = TargetKind::of(spec) else { return Err(malformed(spec)) };
         let rest = place.as_os_str().as_bytes();
         if rest.is_empty() {
             return Err(malformed(spec));
         }
-        if place.is_dir() {
+        if is_directory(place)? {
             return Ok(Self { repo: place, reference: None });
         }
         let mut splits = (0..rest.len()).rev().filter(|at| *at > 0 && rest[*at] == b':').filter_map(|at| {
@@ -39,8 +40,12 @@ impl<'a> CommitSpec<'a> {
             Some(Self { repo: path_of(&rest[..at]), reference: Some(reference) })
         });
         let last = splits.next();
-        let found = last.into_iter().chain(splits).find(|found| found.repo.is_dir());
-        Ok(found.or(last).unwrap_or(Self { repo: place, reference: None }))
+        for split in last.into_iter().chain(splits) {
+            if is_directory(split.repo)? {
+                return Ok(split);
+            }
+        }
+        Ok(last.unwrap_or(Self { repo: place, reference: None }))
     }
 
     /// Returns the ref that is given here or by `option`; both must agree.

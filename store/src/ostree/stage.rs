@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, statat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode as Permissions, OFlags, fstat, mkdirat, unlinkat};
 use rustix::io::Errno;
 
 use super::lock::{LockKind, try_lock};
 use crate::fs::LeftRun;
-use crate::fs::confined::{names_in, open_beneath, open_name, open_to_empty, remove_tree};
+use crate::fs::confined::{known_type, names_in, open_beneath, open_name, open_to_empty, remove_tree};
 use crate::fs::heritage::disinherit;
 use sealift_format::hex;
 
@@ -151,8 +151,9 @@ fn remove_if_abandoned(tmp: BorrowedFd<'_>, stage: &str) -> Result<(), Errno> {
         Err(error) => return Err(error),
     };
     // A run that has created the file and not locked it yet has no directory, and picks another name if the file vanishes.
-    let Ok(named) = statat(tmp, &*name, AtFlags::SYMLINK_NOFOLLOW) else { return Ok(()) };
-    if FileType::from_raw_mode(named.st_mode) != FileType::RegularFile || !try_lock(&lock, LockKind::Exclusive)? {
+    if known_type(tmp, name.as_bytes(), FileType::Unknown)? != FileType::RegularFile
+        || !try_lock(&lock, LockKind::Exclusive)?
+    {
         return Ok(());
     }
     remove_tree(tmp, stage.as_bytes())?;

@@ -1,12 +1,11 @@
 //! System-wide settings: keys for all repositories, and the remotes of the repository that the system booted from.
 
-use std::io::ErrorKind;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
-use rustix::fs::{fstat, stat};
-
-use crate::Error;
+use crate::fs::found::{found_at, is_missing};
+use crate::{Error, inode_id};
 
 /// The root directory of these settings.
 #[derive(Clone, Debug)]
@@ -28,10 +27,15 @@ impl System {
     }
 
     /// Returns the folder of remotes that apply to a repository in addition to its own: only the system's repository has one.
-    pub(crate) fn remotes_of(&self, repo: BorrowedFd<'_>) -> Option<PathBuf> {
-        let (own, systems) = (fstat(repo).ok()?, stat(self.root.join("ostree/repo")).ok()?);
-        let is_systems = (own.st_dev, own.st_ino) == (systems.st_dev, systems.st_ino);
-        is_systems.then(|| self.root.join("etc/ostree/remotes.d"))
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be determined whether it is that one.
+    pub(crate) fn remotes_of(&self, repo: BorrowedFd<'_>) -> Result<Option<PathBuf>, Error> {
+        let path = self.root.join("ostree/repo");
+        let Some(systems) = found_at(&path)? else { return Ok(None) };
+        let own = inode_id(repo).map_err(|error| Error::io("look at", &path, error))?;
+        let is_systems = own == (systems.dev(), systems.ino());
+        Ok(is_systems.then(|| self.root.join("etc/ostree/remotes.d")))
     }
 
     /// Returns the files called `name`, and those in folders called `name.d`, for all remotes.
@@ -67,10 +71,6 @@ impl System {
         let named = std::env::var_os("OSTREE_GPG_HOME").map(PathBuf::from);
         named.unwrap_or_else(|| self.root.join("usr/share/ostree/trusted.gpg.d"))
     }
-}
-
-pub(crate) fn is_missing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn files_below(
         check_file_system(known, directory.as_fd(), &here)?;
         for (name, listed) in names_in(directory.as_fd()).map_err(failed)? {
             let path = join(&at, &name);
-            match known_type(directory.as_fd(), &name, listed) {
+            match known_type(directory.as_fd(), &name, listed).map_err(failed)? {
                 FileType::RegularFile => files.push(path),
                 FileType::Directory => pending.push(path),
                 _ => *others += 1,

@@ -17,6 +17,7 @@ use super::partition::Partition;
 use super::{Geometry, SlotAddress, users};
 use crate::fs::FreeSpace;
 use crate::fs::block_device::folder_of;
+use crate::fs::parent::{parent_of, shown_directory};
 use crate::{Error, RecordFault, SlotFault};
 
 /// A block device, or a regular file that holds an image.
@@ -95,10 +96,10 @@ impl Slot {
             return if access == Access::Read { Err(io("read", Errno::NOENT.into())) } else { Self::new(shown, given) };
         }
         let path = given.canonicalize().map_err(|error| io("find", error))?;
-        check_unused(&path, shown, access)?;
+        let is_device = check_unused(&path, shown, access)?;
         let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         flags |= if access == Access::Write { OFlags::RDWR } else { OFlags::RDONLY };
-        if access != Access::Read && is_block_device(&path) {
+        if access != Access::Read && is_device {
             flags |= OFlags::EXCL; // nobody else uses it exclusively, as mounts do
         }
         let opened = rustix::fs::open(&path, flags, Mode::empty());
@@ -154,8 +155,8 @@ impl Slot {
 
     /// Returns a file that does not exist yet. The folder must exist; what is created gets no other place than the one that was named.
     fn new(shown: &Path, given: &Path) -> Result<Self, Error> {
-        let folder = given.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let failed = |error| Error::io("open", folder, error);
+        let folder = parent_of(given);
+        let failed = |error| Error::io("open", shown_directory(folder), error);
         let folder_path = folder.canonicalize().map_err(failed)?;
         let name = given.file_name().ok_or_else(|| Error::io("create", given, Errno::INVAL))?;
         let (path, file) = (folder_path.join(name), File::open(&folder_path).map_err(failed)?);
@@ -397,10 +398,6 @@ fn is_sealed(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| fsverity::measure(file).is_ok())
 }
 
-fn is_block_device(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.file_type().is_block_device())
-}
-
 /// Returns what it is instead of a block device or a regular file.
 fn wrong_kind(metadata: &Metadata) -> Option<&'static str> {
     let kind = metadata.file_type();
@@ -414,16 +411,16 @@ fn wrong_kind(metadata: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Refuses what something else uses, before it is opened: the kernel only says that it is busy.
-fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> {
+/// Refuses what something else uses, before it is opened: the kernel only says that it is busy. Returns whether it is a block device.
+fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<bool, Error> {
     let metadata = path.metadata().map_err(|error| Error::io("look at", path, error))?;
     if let Some(kind) = wrong_kind(&metadata) {
         return Err(Error::slot(shown, SlotFault::Kind(kind)));
     }
-    if access == Access::Read {
-        return Ok(());
-    }
     let is_device = metadata.file_type().is_block_device();
+    if access == Access::Read {
+        return Ok(is_device);
+    }
     let user = if is_device { users::user_of_device(metadata.rdev()) } else { users::user_of_file(&metadata) };
     if let Some(user) = user {
         return Err(Error::slot(shown, SlotFault::InUse(user)));
@@ -431,5 +428,5 @@ fn check_unused(path: &Path, shown: &Path, access: Access) -> Result<(), Error> 
     if is_device && users::is_read_only(metadata.rdev()) {
         return Err(Error::slot(shown, SlotFault::ReadOnly));
     }
-    Ok(())
+    Ok(is_device)
 }

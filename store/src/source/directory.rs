@@ -434,7 +434,11 @@ impl<'a> Lister<'a> {
             let mut state = self.lock();
             state.busy -= 1;
             match result {
-                Ok((fd, listing)) => self.take_listing(&mut state, &job, Arc::new(fd), listing),
+                Ok((fd, listing)) => {
+                    if let Err(error) = self.take_listing(&mut state, &job, Arc::new(fd), listing) {
+                        state.failed = Some(error);
+                    }
+                }
                 Err(error) => state.failed = Some(error),
             }
             self.changed.notify_all();
@@ -456,9 +460,19 @@ impl<'a> Lister<'a> {
         Ok(listed)
     }
 
-    fn take_listing(&self, state: &mut ListerState, job: &ListTask, fd: Arc<OwnedFd>, mut listing: Listing) {
+    fn take_listing(
+        &self,
+        state: &mut ListerState,
+        job: &ListTask,
+        fd: Arc<OwnedFd>,
+        mut listing: Listing,
+    ) -> Result<(), Error> {
         for entry in &mut listing.entries {
-            if self.is_left(fd.as_fd(), entry) {
+            let failed = |error| {
+                let path = join(&job.path, entry.name.to_bytes());
+                Error::io("look at", self.path.join(path_of(&path)), error)
+            };
+            if self.is_left(fd.as_fd(), entry).map_err(failed)? {
                 state.mounts.push(join(&job.path, entry.name.to_bytes()));
                 continue;
             }
@@ -478,6 +492,7 @@ impl<'a> Lister<'a> {
             state.listings.push(Listing::default());
         }
         state.listings[job.slot] = listing;
+        Ok(())
     }
 
     fn list(&self, job: &ListTask) -> Result<(OwnedFd, Listing), Error> {
@@ -489,8 +504,12 @@ impl<'a> Lister<'a> {
             entries: Vec::new(),
             xattrs: self.options.xattrs.read(fd.as_fd()).map_err(|error| failed(&job.path, error))?,
         };
-        let omit = self.options.omit_output.as_ref().filter(|omit| omit.is_in(fd.as_fd()));
-        let is_mount_point = job.path.is_empty() && is_mount_point(fd.as_fd());
+        let omit = match &self.options.omit_output {
+            Some(omit) if omit.is_in(fd.as_fd()).map_err(|error| failed(&job.path, error))? => Some(omit),
+            _ => None,
+        };
+        let is_mount_point =
+            job.path.is_empty() && is_mount_point(fd.as_fd()).map_err(|error| failed(&job.path, error))?;
         let names = retry_on_intr(|| rustix::fs::Dir::read_from(&fd)).map_err(|error| failed(&job.path, error))?;
         for name in names {
             let name = name.map_err(|error| failed(&job.path, error))?.file_name().to_owned();
@@ -512,7 +531,10 @@ impl<'a> Lister<'a> {
             if omit.is_some_and(|omit| omit.takes(fd.as_fd(), &name, &stat, &path())) {
                 continue;
             }
-            if is_directory && is_mount_point && self.is_no_part(fd.as_fd(), &name) {
+            if is_directory
+                && is_mount_point
+                && self.is_no_part(fd.as_fd(), &name).map_err(|error| failed(&path(), error))?
+            {
                 continue;
             }
             let found = match file_type {
@@ -537,23 +559,33 @@ impl<'a> Lister<'a> {
 
 impl Lister<'_> {
     /// Returns whether an entry is left, with what lies below, since it is on another mount or subvolume.
-    fn is_left(&self, directory: BorrowedFd<'_>, entry: &Listed) -> bool {
+    fn is_left(&self, directory: BorrowedFd<'_>, entry: &Listed) -> Result<bool, Errno> {
         let is_subvolume = || matches!(entry.found, EntryKind::Directory(_)) && entry.stat.st_dev != self.device;
-        let is_mounted = || look(directory, entry.name.to_bytes()).is_ok_and(|(mount, _)| Some(mount) != self.mount);
-        self.options.leave_mounts && (is_subvolume() || self.mount.is_some() && is_mounted())
+        let is_mounted = || match look(directory, entry.name.to_bytes()) {
+            Err(Errno::NOENT) => Ok(false), // removed since it was listed
+            found => found.map(|(mount, _)| Some(mount) != self.mount),
+        };
+        Ok(self.options.leave_mounts && (is_subvolume() || self.mount.is_some() && is_mounted()?))
     }
 
     /// Returns whether a directory at the root of a mount point is no part of the tree there.
-    fn is_no_part(&self, root: BorrowedFd<'_>, name: &CStr) -> bool {
-        Site::holds_record(root, name.to_bytes())
-            || self.options.omit_lost_and_found && name.to_bytes() == Site::LOST_AND_FOUND.as_bytes()
+    fn is_no_part(&self, root: BorrowedFd<'_>, name: &CStr) -> Result<bool, Errno> {
+        let is_omitted = self.options.omit_lost_and_found && name.to_bytes() == Site::LOST_AND_FOUND.as_bytes();
+        Ok(is_omitted || Site::holds_record(root, name.to_bytes())?)
     }
 }
 
 /// Returns whether nothing beside a directory can be renamed into it.
-fn is_mount_point(directory: BorrowedFd<'_>) -> bool {
-    let above = openat(directory, "..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    above.and_then(|above| are_apart(directory, above.as_fd())).unwrap_or(false)
+fn is_mount_point(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match retry_on_intr(|| openat(directory, "..", flags, Mode::empty())) {
+        Err(Errno::ACCESS) => Ok(false),
+        above => match are_apart(directory, above?.as_fd()) {
+            // The kernel does not tell on which mount it is.
+            Err(Errno::NOSYS) => Ok(false),
+            apart => apart,
+        },
+    }
 }
 
 impl DirectoryOptions {

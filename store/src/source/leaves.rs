@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sealift_format::num::{at, fit, wide};
 
+use crate::fs::parent::shown_directory;
 use crate::fs::unnamed::unnamed_file;
 use crate::{Error, Metadata, Tree};
 
@@ -35,8 +36,9 @@ impl LeafSource {
     /// # Errors
     /// Returns an error if no file can be made there.
     pub fn new(folder: &Path) -> Result<Self, Error> {
-        let file = unnamed_file(folder).map_err(|error| Error::io("create a file in", folder, error))?;
-        let (tree, folder) = (Tree::new(Metadata::default()), folder.to_owned());
+        let shown = shown_directory(folder);
+        let file = unnamed_file(folder).map_err(|error| Error::io("create a file in", &shown, error))?;
+        let (tree, folder) = (Tree::new(Metadata::default()), shown);
         Ok(Self { tree, file, folder, leaves: Vec::new(), end: 0 })
     }
 

@@ -48,6 +48,7 @@ use sealift_format::verity::FileDigest;
 
 use crate::address::{TargetKind, scheme};
 use crate::error::path_of;
+use crate::fs::found::is_directory;
 use crate::ostree::{CommitSpec, Repo, parse_checksum};
 use crate::{Error, Phase, Progress, RepoFault, Tree};
 
@@ -138,7 +139,7 @@ impl Source {
             Spec::Archive(format, path) => Self::Archive(ArchiveSource::open(path, format, options)?),
             Spec::Image { name, path } => Self::Image(ImageSource::open(path, name)?),
             Spec::Path(path) if is_block_device(path)? => Self::Image(ImageSource::open(path, None)?),
-            Spec::Path(path) if path.is_dir() => {
+            Spec::Path(path) if is_directory(path)? => {
                 options.begin();
                 let directory = DirectoryOptions { progress: options.progress.clone(), ..directory.clone() };
                 Self::Directory(DirectorySource::list(path, &directory, jobs)?)

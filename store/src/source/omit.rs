@@ -4,15 +4,19 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::fs::{FileType, Mode, OFlags, Stat, openat};
+use rustix::io::Errno;
 use sealift_format::Preamble;
 
 use crate::error::path_of;
+use crate::fs::found::found_at;
+use crate::fs::parent::parent_of;
+use crate::{Error, inode_id};
 
 /// The place of an output that may be inside the packed tree. Clones share it.
 #[derive(Clone, Debug)]
@@ -25,15 +29,15 @@ pub struct OmitOutput {
 
 impl OmitOutput {
     /// Uses the directory of `output` as it is now; `None` if there is none, which is reported when the output is written.
-    #[must_use]
-    pub fn of(output: &Path) -> Option<Self> {
-        let parent = output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let (directory, name) = (rustix::fs::stat(parent).ok()?, output.file_name()?);
-        Some(Self {
-            directory: (directory.st_dev, directory.st_ino),
-            name: name.as_bytes().into(),
-            left_out: Arc::default(),
-        })
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be determined which it is.
+    pub fn of(output: &Path) -> Result<Option<Self>, Error> {
+        let (Some(directory), Some(name)) = (found_at(parent_of(output))?, output.file_name()) else {
+            return Ok(None);
+        };
+        let directory = (directory.dev(), directory.ino());
+        Ok(Some(Self { directory, name: name.as_bytes().into(), left_out: Arc::default() }))
     }
 
     /// Returns what was left out of the trees listed since, by path below their roots. Unfinished files are not reported.
@@ -45,8 +49,8 @@ impl OmitOutput {
     }
 
     /// Returns whether this is the output's directory.
-    pub(super) fn is_in(&self, directory: BorrowedFd<'_>) -> bool {
-        fstat(directory).is_ok_and(|stat| (stat.st_dev, stat.st_ino) == self.directory)
+    pub(super) fn is_in(&self, directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+        inode_id(directory).map(|id| id == self.directory)
     }
 
     /// Returns whether a file of the output's directory is left out. `path` is its path below the packed root.
@@ -110,7 +114,7 @@ mod tests {
         for (name, content) in files {
             fs::write(at(name), content).expect("written");
         }
-        let omit = OmitOutput::of(&at("os-8.sealift")).expect("the directory is there");
+        let omit = OmitOutput::of(&at("os-8.sealift")).expect("it can be told").expect("the directory is there");
         let options = DirectoryOptions { omit_output: Some(omit.clone()), ..DirectoryOptions::default() };
         let source = Source::Directory(DirectorySource::list(scratch.path(), &options, 2).expect("listed"));
         let mut paths = Vec::new();

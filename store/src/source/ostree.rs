@@ -14,6 +14,7 @@ use sealift_format::{Attributes, RepositoryFile, name::is_collection_id};
 
 use super::{SourceOptions, content_number};
 use crate::Error;
+use crate::fs::parent::shown_directory;
 use crate::fs::unnamed::unnamed_file;
 use crate::ostree::{FileBytes, FileContent, ObjectType, Repo};
 use crate::threads::parallel::map;
@@ -299,10 +300,11 @@ impl OstreeSource {
             false => self.read_whole(object, |_| Ok(()))?.into_plain(),
             // Packing reads it at several offsets at once, which compressed data does not allow.
             true => {
-                let failed = |error| Error::io("create a file in", &self.spool_dir, error);
+                let shown = shown_directory(&self.spool_dir);
+                let failed = |error| Error::io("create a file in", &shown, error);
                 let mut spool = unnamed_file(&self.spool_dir).map_err(failed)?;
                 self.read_whole(object, |part| {
-                    spool.write_all(part).map_err(|error| Error::io("write to a file in", &self.spool_dir, error))
+                    spool.write_all(part).map_err(|error| Error::io("write to a file in", &shown, error))
                 })?;
                 Some(spool)
             }

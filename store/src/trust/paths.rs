@@ -1,11 +1,11 @@
 //! Locations of the administrator's files and the device's state.
 
 use std::ffi::OsString;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::TrustOptions;
 use crate::Error;
+use crate::fs::found::is_there;
 
 /// Folders of configuration and state.
 ///
@@ -111,14 +111,6 @@ impl TrustPaths {
     /// Returns an error if its location is unknown: without it no downgrade would be noticed.
     pub fn state(&self, options: &TrustOptions) -> Result<PathBuf, Error> {
         options.state.clone().or_else(|| self.state.clone()).ok_or(Error::NoStateDirectory)
-    }
-}
-
-fn is_there(path: &Path) -> Result<bool, Error> {
-    match std::fs::metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(false),
-        Err(error) => Err(Error::io("read", path, error)),
     }
 }
 

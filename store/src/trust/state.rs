@@ -18,6 +18,7 @@ use sealift_verify::trust::Floors;
 use super::{KnownTarget, TargetId, TrustOptions, TrustPaths, now, records};
 use crate::Error;
 use crate::address::TargetKind;
+use crate::fs::found::named_at;
 
 const FLOORS: &str = "floors";
 const TARGETS: &str = "targets";
@@ -144,10 +145,10 @@ impl DeviceState {
     /// this device wrote under that name.
     ///
     /// # Errors
-    /// Returns an error if the list cannot be read, or if another user could change it.
+    /// Returns an error if it cannot be determined whether there is such a device, if the list cannot be read, or if another user could change it.
     pub fn slot_now(&self, target: &Path) -> Result<PathBuf, Error> {
         let (kind, path) = TargetKind::of(target);
-        if kind != TargetKind::Slot || path.symlink_metadata().is_ok() {
+        if kind != TargetKind::Slot || named_at(path)?.is_some() {
             return Ok(target.to_owned());
         }
         let places = self.targets()?.into_iter().flatten().map(|known| known.place);

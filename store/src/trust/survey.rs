@@ -286,7 +286,7 @@ fn has_files(root: BorrowedFd<'_>, below: &str) -> Result<bool, Errno> {
             opened => opened?,
         };
         for (name, listed) in names_in(directory.as_fd())? {
-            if known_type(directory.as_fd(), &name, listed) != FileType::Directory {
+            if known_type(directory.as_fd(), &name, listed)? != FileType::Directory {
                 return Ok(true);
             }
             pending.push([&path[..], b"/", &name].concat());

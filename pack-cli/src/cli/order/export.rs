@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use sealift::fs::is_directory;
 use sealift::order::OrderProfile;
 use sealift::trust::TargetKind;
 use sealift::{Error, Opened, Progress};
@@ -56,7 +57,7 @@ impl Export {
 
     fn order_of_delta(&self) -> Result<OrderProfile, Failure> {
         let path = &self.from;
-        if is_target(path) {
+        if is_target(path)? {
             return Err(Failure::usage("--base is for a delta bundle"));
         }
         let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
@@ -68,14 +69,14 @@ impl Export {
     }
 }
 
-fn is_target(path: &Path) -> bool {
-    path.is_dir() || TargetKind::of(path).0 != TargetKind::Directory
+fn is_target(path: &Path) -> Result<bool, Error> {
+    Ok(TargetKind::of(path).0 != TargetKind::Directory || is_directory(path)?)
 }
 
 /// Returns the order of a full bundle, or of what was installed in a target. It only arranges files, so it needs no signature. A delta, which stores
 /// only part of its order, gives the failure that `refused` returns.
 pub(crate) fn order_of(path: &Path, refused: impl Fn(&Delta) -> Failure) -> Result<OrderProfile, Failure> {
-    if is_target(path) {
+    if is_target(path)? {
         let why = "what was installed there had none, or was not installed by sealift";
         return OrderProfile::of_target(path)?
             .ok_or_else(|| Failure::usage(format!("{} has no order: {why}", path.display())));

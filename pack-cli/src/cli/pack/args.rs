@@ -344,7 +344,7 @@ impl Pack {
                 xattrs,
                 one_file_system: self.one_file_system,
                 exclude: self.excluded()?,
-                omit_output: if is_stdout { None } else { OmitOutput::of(&self.output) },
+                omit_output: if is_stdout { None } else { OmitOutput::of(&self.output)? },
                 omit_lost_and_found: false,
                 leave_mounts: false,
                 progress: None,

@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use sealift::Output;
 use sealift::base::Base;
+use sealift::fs::is_directory;
 use sealift::pack::{
     DeltaFor, Estimate, Outcome, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
 };
@@ -165,7 +166,7 @@ impl Pack {
             }
         }
         let path = Path::new(base);
-        if path.is_dir() {
+        if is_directory(path)? {
             return Base::of_installed(path, "main", options.jobs, progress);
         }
         let (compatible, allow_unsigned) = (self.compatible.clone(), self.unsigned.allow_unsigned);

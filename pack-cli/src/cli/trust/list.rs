@@ -86,7 +86,8 @@ fn heading(out: &mut dyn Write, title: &str, path: Option<&Path>, there: bool) -
     match path {
         None => writeln!(out, "{BOLD}{title}{BOLD:#}"),
         Some(path) => {
-            let absent = if there || path.exists() { "" } else { " (absent)" };
+            let is_absent = !there && matches!(path.try_exists(), Ok(false));
+            let absent = if is_absent { " (absent)" } else { "" };
             writeln!(out, "{BOLD}{title}{BOLD:#}  {DIM}{}{absent}{DIM:#}", escape::text(&path.display().to_string()))
         }
     }

@@ -6,10 +6,11 @@ mod list;
 mod reset;
 mod revoke;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 use sealift::Error;
+use sealift::fs::is_there;
 use sealift::trust::{GivenKey, TrustOptions};
 
 use super::failure::Failure;
@@ -74,7 +75,7 @@ struct ChangeArgs {
 fn given_key(text: &str) -> Result<GivenKey, Error> {
     if text == "-" {
         GivenKey::from_reader(std::io::stdin().lock(), "standard input".as_ref())
-    } else if text.contains(' ') && !Path::new(text).exists() {
+    } else if text.contains(' ') && !is_there(text.as_ref())? {
         GivenKey::parse(text.trim())
     } else {
         GivenKey::read(text.as_ref())

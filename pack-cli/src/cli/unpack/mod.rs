@@ -14,6 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealift::archive::ArchiveEncoder;
+use sealift::fs::is_directory;
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
 use sealift::status::{Installed, installed};
@@ -57,7 +58,7 @@ impl Unpack {
             ));
         }
         if let ([bundle], None) = (&paths[..], &self.name)
-            && !bundle.is_dir()
+            && !is_directory(bundle)?
         {
             self.bundle = BundleArg { bundle: bundle.clone() };
             return self.run_one();

@@ -27,6 +27,7 @@ use rustix::fs::{CWD, FileType, Stat, fstat};
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sealift_format::num;
+use sealift_store::fs::found::is_directory;
 use sealift_store::fs::mount_list::listed_mounts;
 
 use super::profile::{OrderEntry, OrderProfile};
@@ -146,7 +147,7 @@ fn in_thread<T: Send>(run: impl FnOnce() -> Result<T, Error> + Send) -> Result<T
 fn directory(path: &Path) -> Result<PathBuf, Error> {
     let failed = |error| Error::io("open", path, error);
     let canonical = path.canonicalize().map_err(failed)?;
-    if canonical.is_dir() { Ok(canonical) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
+    if is_directory(&canonical)? { Ok(canonical) } else { Err(failed(io::ErrorKind::NotADirectory.into())) }
 }
 
 /// A recording.

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::retry_on_intr;
+use sealift_store::fs::found::{is_there, named_at};
+use sealift_store::fs::parent::{parent_of, shown_directory};
 use sealift_store::fs::partial::PartialFile;
 
 use crate::Error;
@@ -32,17 +34,17 @@ struct Before {
 impl Editing {
     /// Opens the file; a missing one starts empty. Its folder is created if only that is missing.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
-        let real = match fs::symlink_metadata(path) {
-            Ok(metadata) if metadata.is_symlink() => {
+        let real = match named_at(path)? {
+            Some(found) if found.is_symlink() => {
                 fs::canonicalize(path).map_err(|error| Error::io("read", path, error))?
             }
             _ => path.to_owned(),
         };
-        let folder = folder(&real);
+        let (folder, shown) = (parent_of(&real), shown_directory(parent_of(&real)));
         make(folder)?;
-        let lock = File::open(folder).map_err(|error| Error::io("open", folder, error))?;
+        let lock = File::open(folder).map_err(|error| Error::io("open", &shown, error))?;
         let locked = retry_on_intr(|| flock(&lock, FlockOperation::LockExclusive));
-        locked.map_err(|error| Error::io("lock", folder, error))?;
+        locked.map_err(|error| Error::io("lock", &shown, error))?;
         let before = match fs::metadata(&real) {
             Ok(metadata) if !metadata.is_file() => {
                 return Err(Error::unexpected(path, "is not a regular file, and cannot be changed"));
@@ -81,7 +83,7 @@ impl Editing {
         let mut partial = std::ffi::OsString::from(".");
         partial.push(name);
         partial.push(".new");
-        let partial = folder(&self.real).join(partial);
+        let partial = parent_of(&self.real).join(partial);
         // A remainder of a killed run, since we hold the lock.
         match fs::remove_file(&partial) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(Error::io("remove", &partial, error)),
@@ -106,13 +108,9 @@ impl Editing {
     }
 }
 
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Creates Sealift's own configuration folder, and above it a user's folder of all configuration. Any other missing folder is likely a typo.
 fn make(folder: &Path) -> Result<(), Error> {
-    if folder.file_name().is_none_or(|name| name != "sealift") || folder.exists() {
+    if folder.file_name().is_none_or(|name| name != "sealift") || is_there(folder)? {
         return Ok(());
     }
     // The XDG specification requires this mode for a user's folders; root's are readable by everyone.

@@ -21,6 +21,8 @@ use crate::composefs::repo::{Repo, object_name, parameters};
 use crate::composefs::transaction::{Transaction, hash_with};
 use crate::fs::FreeSpace;
 use crate::fs::confined::open_user_dir;
+use crate::fs::found;
+use crate::fs::parent::{parent_of, shown_directory};
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::install::options::InstallOptions;
@@ -166,7 +168,9 @@ fn plan_seal(repo: Option<&Repo>, target: &Path, wish: Seal) -> Result<bool, Err
         let supported = match repo {
             Some(repo) => fsverity::is_supported(repo.objects().unwrap_or(repo.root())),
             None => {
-                let opened = open_user_dir(standing(target)).map_err(|error| Error::io("open", target, error))?;
+                let folder = standing(target)?;
+                let opened =
+                    open_user_dir(folder).map_err(|error| Error::io("open", shown_directory(folder), error))?;
                 fsverity::is_supported(opened)
             }
         };
@@ -299,18 +303,14 @@ fn is_there(repo: &Repo, digest: &FileDigest, object: &Object, rehash: bool) -> 
 }
 
 /// Returns the store's directory if it exists, or else the one in which it will be created.
-fn standing(target: &Path) -> &Path {
-    match target.parent() {
-        _ if target.exists() => target,
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
+fn standing(target: &Path) -> Result<&Path, Error> {
+    Ok(if found::is_there(target)? { target } else { parent_of(target) })
 }
 
 fn check_room(target: &Path, plan: &Plan<'_>) -> Result<(), Error> {
-    let folder = standing(target);
-    let opened = open_user_dir(folder).map_err(|error| Error::io("open", folder, error))?;
-    let free = FreeSpace::of(opened.as_fd()).map_err(|error| Error::io("look at", folder, error))?;
+    let folder = standing(target)?;
+    let opened = open_user_dir(folder).map_err(|error| Error::io("open", shown_directory(folder), error))?;
+    let free = FreeSpace::of(opened.as_fd()).map_err(|error| Error::io("look at", shown_directory(folder), error))?;
     free.check(target, plan.disk_bytes(), count(plan.objects()))
 }
 

@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use rustix::fs::{FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::apply::Update;
 use super::census::Census;
@@ -33,7 +34,11 @@ impl Deletions {
             let here = walk.go(target, *directory).map_err(target.failed("read", *directory, name))?;
             let mut path = target.index.directory_path(*directory);
             join(&mut path, name);
-            deletions.add(here, name, known_type(here, name, FileType::Unknown), &path);
+            let found = match known_type(here, name, FileType::Unknown) {
+                Err(Errno::ACCESS) => FileType::Unknown, // a non-root user may be denied
+                found => found.map_err(target.failed("look at", *directory, name))?,
+            };
+            deletions.add(here, name, found, &path);
         }
         deletions.paths.sort_unstable();
         Ok(deletions)
@@ -54,7 +59,8 @@ impl Deletions {
                 continue;
             };
             join(&mut path, &name);
-            let kind = known_type(at.as_fd(), &name, listed);
+            // It is deleted in any case.
+            let kind = known_type(at.as_fd(), &name, listed).unwrap_or(FileType::Unknown);
             self.count(kind, &path);
             if kind == FileType::Directory && levels.len() < LEVELS {
                 let at = levels.last().and_then(|(at, ..)| list(at.as_fd(), &name));

@@ -422,7 +422,7 @@ impl Builder<'_> {
         }
         for xattr in self.privilege.counted(attributes) {
             let set = xattrs::set_link(directory, name, xattr);
-            set.map_err(Unset::xattr(xattr)).map_err(self.unset(place))?;
+            set.map_err(Unset::xattr(xattr, &attributes.xattrs)).map_err(self.unset(place))?;
         }
         self.progress.add(0, 1);
         Ok(())

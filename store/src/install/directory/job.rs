@@ -190,7 +190,7 @@ impl Job<'_> {
         let free = self.site.free_space()?;
         let inodes = selection.inodes().saturating_sub(held.inodes);
         let bytes = self.disk(selection).saturating_add(beside).saturating_sub(held.bytes);
-        free.check(self.site.ground_path(), bytes, inodes)?;
+        free.check(&self.site.ground_path(), bytes, inodes)?;
         Ok(free.bytes)
     }
 }

@@ -162,7 +162,7 @@ impl Privilege {
         }
         for xattr in self.counted(attributes) {
             let set = fsetxattr(file, xattr.name, xattr.value, XattrFlags::empty());
-            set.map_err(Unset::xattr(xattr))?;
+            set.map_err(Unset::xattr(xattr, &attributes.xattrs))?;
         }
         // Setting an access ACL changes the mode's group bits.
         if let Some(mode) = self.mode(attributes)

@@ -2,13 +2,15 @@
 //! what the bases of a delta are read from.
 
 use std::collections::HashMap;
-use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, statat};
+use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
+use crate::fs::found::{is_missing, named_at};
+use crate::fs::parent::{parent_of, shown_directory};
 use crate::{Error, InodeId, Site};
 
 /// The identities of these files, and of the directories in the target that hold them.
@@ -20,58 +22,66 @@ impl Needed {
     pub(super) fn within(site: &Site, paths: &[PathBuf]) -> Result<Self, Error> {
         let (root, mut needed) = (site.inode_id()?, Self::default());
         for path in paths {
-            let real = path.canonicalize().ok();
             // A link inside the target is needed as well, wherever it leads.
-            for place in [named(path), real].into_iter().flatten() {
-                needed.add(root, &place, path);
+            for place in [named(path)?, real(path)?].into_iter().flatten() {
+                needed.add(root, &place, path)?;
             }
         }
         Ok(needed)
     }
 
-    fn add(&mut self, root: InodeId, place: &Path, path: &Path) {
-        let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    fn add(&mut self, root: InodeId, place: &Path, path: &Path) -> Result<(), Error> {
         let mut ids = Vec::new();
         for above in place.ancestors() {
-            match above.symlink_metadata().map(id) {
-                Ok(id) if id == root => {
-                    self.0.extend(ids.into_iter().map(|id| (id, path.to_owned())));
-                    return;
-                }
-                Ok(id) => ids.push(id),
-                Err(_) => return,
+            let Some(found) = named_at(above)? else { return Ok(()) };
+            let id = (found.dev(), found.ino());
+            if id == root {
+                self.0.extend(ids.into_iter().map(|id| (id, path.to_owned())));
+                return Ok(());
             }
+            ids.push(id);
         }
+        Ok(())
     }
 
     /// Returns whether a name in an open directory is one of these files, or holds one.
-    pub(super) fn has(&self, here: BorrowedFd<'_>, name: &[u8]) -> bool {
-        self.at(here, name).is_some()
+    pub(super) fn has(&self, here: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Errno> {
+        self.at(here, name).map(|needed| needed.is_some())
     }
 
-    fn at(&self, here: BorrowedFd<'_>, name: &[u8]) -> Option<&PathBuf> {
+    fn at(&self, here: BorrowedFd<'_>, name: &[u8]) -> Result<Option<&PathBuf>, Errno> {
         if self.0.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let found = statat(here, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-        self.0.get(&(found.st_dev, found.st_ino))
+        match statat(here, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => Ok(None),
+            found => found.map(|found| self.0.get(&(found.st_dev, found.st_ino))),
+        }
     }
 
     /// Refuses the deletion of a name in an open directory; `path` is that of the name, for messages.
     ///
     /// # Errors
-    /// Returns [`Error::Needed`] if it is one of these files, or holds one.
+    /// Returns [`Error::Needed`] if it is one of these files, or holds one; also returns an error if that cannot be determined.
     pub(super) fn check(&self, here: BorrowedFd<'_>, name: &[u8], path: impl FnOnce() -> PathBuf) -> Result<(), Error> {
         match self.at(here, name) {
-            Some(needed) => Err(Error::Needed { path: path(), needed: needed.clone() }),
-            None => Ok(()),
+            Ok(None) => Ok(()),
+            Ok(Some(needed)) => Err(Error::Needed { path: path(), needed: needed.clone() }),
+            Err(error) => Err(Error::io("look at", path(), error)),
         }
     }
 }
 
-/// Returns a path whose last name is not followed if it is a link.
-fn named(path: &Path) -> Option<PathBuf> {
-    let (above, name) = (path.parent()?, path.file_name()?);
-    let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
-    Some(above.canonicalize().ok()?.join(name))
+/// Returns a path whose last name is not followed if it is a link; `None` if it leads nowhere.
+fn named(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let Some(name) = path.file_name() else { return Ok(None) };
+    Ok(real(parent_of(path))?.map(|above| above.join(name)))
+}
+
+/// Returns a path without links; `None` if nothing is there.
+fn real(path: &Path) -> Result<Option<PathBuf>, Error> {
+    match path.canonicalize() {
+        Err(error) if is_missing(&error) => Ok(None),
+        real => real.map(Some).map_err(|error| Error::io("find", shown_directory(path), error)),
+    }
 }

@@ -53,7 +53,7 @@ impl Sealing {
     pub(super) fn plan(wish: Seal, site: &Site) -> Result<Self, Error> {
         let was_on = state::is_sealed(site)?;
         let (parent, folder) = (site.ground(), site.ground_path());
-        let is_on = wish.decide(was_on, folder, || is_supported_in(parent, folder))?;
+        let is_on = wish.decide(was_on, &folder, || is_supported_in(parent, &folder))?;
         let was_signed = was_on && state::is_signed(site)?;
         let is_signature_required = wish.requires_signature(was_signed);
         let (digests, files) = (Mutex::default(), AtomicU64::new(0));

@@ -70,7 +70,7 @@ fn sort_out_tree(builder: &Builder<'_>) -> Result<Vec<PlannedName>, Error> {
         for (name, file_type) in names_in(directory).map_err(&failed)? {
             let entry = index.find_entry(row, &name);
             let kind = entry.map(|(number, entry)| (number, index.inode(entry.inode).kind));
-            let file_type = known_type(directory, &name, file_type);
+            let file_type = known_type(directory, &name, file_type).map_err(&failed)?;
             match kind {
                 Some((_, InodeKind::Directory(below)))
                     if file_type == FileType::Directory && wanted.contains(&below) => {}

@@ -22,7 +22,7 @@ use crate::Error;
 use crate::fs::confined::open_name;
 use crate::fs::stat_cache::{FileStat, FileTime};
 use crate::fs::unnamed::with_new_name;
-use crate::fs::unset::{described, is_too_large};
+use crate::fs::unset::{described, is_too_large, space_of};
 use crate::fs::{Aspect, Keeps, Rights, Times, kind_of};
 use crate::install::options::TreeOptions;
 use crate::xattrs::XattrFilter;
@@ -97,7 +97,7 @@ const SOME_MODE: u16 = 0o641;
 const SOME_TIME: FileTime = (1_000_000_001, 999_999_999);
 /// The steps in which file systems store times, in nanoseconds.
 const STEPS: [u32; 8] = [1, 100, 1_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 2_000_000_000];
-/// Attributes of a file that take no more space than this in all fit on every file system that has any.
+/// Attributes of a file that take no more space than this in all ([`space_of`]) fit on every file system that has any.
 const SMALL: usize = 512;
 /// The capabilities that it takes to set the owner, and then all other metadata.
 const OWNERS: CapabilitySet =
@@ -473,8 +473,7 @@ impl Wanted<'_> {
         // A default list exists on directories alone.
         let is_tried = |xattr: &XattrRef<'_>| xattr.name != b"system.posix_acl_default";
         let len = |xattr: XattrRef<'_>| xattr.name.len() + xattr.value.len();
-        let all =
-            |attributes: &Attributes| -> usize { keeps.xattrs(&attributes.xattrs).filter(is_tried).map(len).sum() };
+        let all = |attributes: &Attributes| space_of(keeps.xattrs(&attributes.xattrs).filter(is_tried));
         let one = |attributes: &Attributes| keeps.xattrs(&attributes.xattrs).filter(is_tried).map(len).max();
         let large = || spots.iter().filter(|(attributes, ..)| all(attributes) > SMALL);
         let most = large().max_by_key(|(attributes, ..)| all(attributes));
@@ -483,7 +482,7 @@ impl Wanted<'_> {
             let Ok(trial) = Trial::new(directory) else { return Ok(()) };
             for xattr in keeps.xattrs(&attributes.xattrs).filter(is_tried) {
                 if let Err(error) = trial.set(xattr)
-                    && is_too_large(error, directory)
+                    && is_too_large(error, all(attributes), directory)
                 {
                     let (path, what) = (self.path(*spot), described(xattr));
                     return Err(Error::Unstorable { path, what, system: system.to_owned() });

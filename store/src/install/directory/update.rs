@@ -103,7 +103,7 @@ fn ask<'s>(
     }
     job.site.lock()?;
     let (ground, path) = (job.site.ground(), job.site.ground_path());
-    let begun = now(ground).map_err(|error| Error::io("create a file in", path, error))?;
+    let begun = now(ground).map_err(|error| Error::io("create a file in", &path, error))?;
     let kept = Installed::kept(job.site, job.options)?;
     let compared = Compared::of(job, selection, privilege, kept, begun)?;
     let stats = expected(job, &compared, &compared.to_build(job, selection), true)?;
@@ -221,7 +221,7 @@ fn check_beside(job: &Job<'_>, target: &Target<'_>, directory: BorrowedFd<'_>) -
 
 /// Refuses a file system on which a file of another name could be replaced.
 fn check_names(job: &Job<'_>, stage: &TreeStage) -> Result<(), Error> {
-    if stage.folds_names() {
+    if stage.folds_names()? {
         let problem = "is on a file system that ignores case, so an update could replace the wrong file";
         return Err(Error::Unusable { path: job.site.path().to_owned(), problem });
     }

@@ -12,9 +12,10 @@ use sealift_format::ostree::Dictionary;
 use super::armor;
 use crate::Error;
 use crate::error::RepoFault;
+use crate::fs::found::is_directory;
+use crate::fs::found::is_missing;
 use crate::ostree::remote::Remote;
 use crate::ostree::repo::Repo;
-use crate::ostree::system::is_missing;
 
 /// The keys that a remote's commits are verified with.
 #[derive(Debug, Default)]
@@ -92,7 +93,7 @@ impl OpenPgp {
     /// Adds the keyrings shared by all remotes. libostree follows no links there.
     fn add_shared(&mut self, repo: &Repo) -> Result<(), Error> {
         let folder = repo.system().keyrings();
-        if !folder.is_dir() {
+        if !is_directory(&folder)? {
             return Ok(());
         }
         for path in regular_files(&folder).map_err(|error| Error::io("read", &folder, error))? {

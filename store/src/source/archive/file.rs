@@ -10,6 +10,7 @@ use rustix::fs::fstat;
 
 use super::{ArchiveFault, ArchiveFormat, Stored};
 use crate::Error;
+use crate::fs::parent::shown_directory;
 use crate::fs::unnamed::unnamed_file;
 use crate::source::SourceOptions;
 use crate::source::directory::ListedIdentity;
@@ -56,7 +57,8 @@ impl Archive {
     ) -> Result<Self, Error> {
         let usual = std::env::temp_dir();
         let directory = if options.spool_dir.as_os_str().is_empty() { &usual } else { &options.spool_dir };
-        let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", directory, error))?;
+        let shown = shown_directory(directory);
+        let mut file = unnamed_file(directory).map_err(|error| Error::io("create a file in", &shown, error))?;
         let mut buffer = vec![0; PIPE_BUFFER_LEN];
         let mut len = 0;
         loop {
@@ -68,7 +70,7 @@ impl Archive {
                 return Ok(Self { file, len, path: path.to_owned(), identity: None });
             }
             let written = file.write_all(&buffer[..filled]);
-            written.map_err(|error| Error::io("copy the archive to a file in", directory, error))?;
+            written.map_err(|error| Error::io("copy the archive to a file in", &shown, error))?;
             let filled = num::wide(filled);
             len += filled;
             options.advance(filled, 0)?;

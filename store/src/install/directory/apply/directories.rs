@@ -56,7 +56,7 @@ impl Update<'_> {
             };
             let made = match place() {
                 Err(Errno::EXIST | Errno::NOTDIR | Errno::NOTEMPTY) => {
-                    let is_directory = known_type(at, name, FileType::Unknown) == FileType::Directory;
+                    let is_directory = known_type(at, name, FileType::Unknown).map_err(&failed)? == FileType::Directory;
                     if is_directory && !displaced.contains(&(parent, name)) {
                         // It came since this was examined. It stays, with the rights that it has.
                         continue;
@@ -213,7 +213,7 @@ impl Update<'_> {
         let index = self.target.index;
         let names = walk.go(&self.target, number).and_then(|at| {
             let names = names_in(at)?.into_iter();
-            Ok(names.map(|(name, listed)| (known_type(at, &name, listed), name)).collect::<Vec<_>>())
+            names.map(|(name, listed)| Ok((known_type(at, &name, listed)?, name))).collect::<Result<Vec<_>, Errno>>()
         });
         let Ok(names) = names else { return true };
         names.into_iter().any(|(kind, name)| {

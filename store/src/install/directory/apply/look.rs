@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, statat};
+use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 use sealift_format::num::at;
 use sealift_format::{Directory, Row};
@@ -106,7 +106,7 @@ impl Update<'_> {
         let row = target.index.directory(directory);
         // Such a directory is known to hold only wanted names.
         let is_known = self.changes.exact.contains(&directory);
-        let names = if is_known { Ok(self.in_the_way(here, row)) } else { names_in(here) };
+        let names = if is_known { self.in_the_way(here, row) } else { names_in(here) };
         let names = match names {
             // A non-root user may be unable to list it; this matters only for deletions.
             Err(Errno::ACCESS) if !self.may_delete => return Ok(Seen { has_all: true, ..Seen::default() }),
@@ -115,8 +115,11 @@ impl Update<'_> {
         let (mut seen, mut found) = (Seen::default(), 0);
         for (name, listed) in names {
             match target.index.find_entry(row, &name) {
-                None if target.leaves_alone(directory, &name, || known_type(here, &name, listed)) => {}
-                None if self.finishes && self.needed.has(here, &name) => {}
+                None if target
+                    .leaves_alone(directory, &name, || known_type(here, &name, listed))
+                    .map_err(target.failed("look at", directory, &name))? => {}
+                None if self.finishes
+                    && self.needed.has(here, &name).map_err(target.failed("look at", directory, &name))? => {}
                 None if deletes
                     && target.holds_mount(here, &name).map_err(target.failed("read", directory, &name))? =>
                 {
@@ -129,11 +132,12 @@ impl Update<'_> {
                 }
                 Some((number, entry)) if stays[number.at()] => {
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
-                    found += usize::from(known_type(here, &name, listed) == FileType::from_raw_mode(mode.into()));
+                    let kind = known_type(here, &name, listed).map_err(target.failed("look at", directory, &name))?;
+                    found += usize::from(kind == FileType::from_raw_mode(mode.into()));
                 }
                 Some((number, entry)) if self.may_be_missing(number) => {
                     target.check_free(directory, here, &name)?;
-                    let kind = known_type(here, &name, listed);
+                    let kind = known_type(here, &name, listed).map_err(target.failed("look at", directory, &name))?;
                     let mode = target.index.attributes(target.index.inode(entry.inode)).mode;
                     match kind {
                         FileType::Directory if FileType::from_raw_mode(mode.into()) != FileType::Directory => {
@@ -253,12 +257,12 @@ impl Update<'_> {
     }
 
     /// Returns the existing names in a directory, with their types, that will be replaced by what is built.
-    fn in_the_way(&self, here: BorrowedFd<'_>, row: &Directory) -> Vec<(Vec<u8>, FileType)> {
+    fn in_the_way(&self, here: BorrowedFd<'_>, row: &Directory) -> Result<Vec<(Vec<u8>, FileType)>, Errno> {
         let index = self.target.index;
         let names =
             row.entries().filter(|entry| self.may_be_missing(*entry)).map(|entry| index.name(index.entry(entry)));
-        let names = names.map(|name| (name.to_vec(), known_type(here, name, FileType::Unknown)));
-        names.filter(|(_, kind)| *kind != FileType::Unknown).collect()
+        let names = names.map(|name| Ok((name.to_vec(), seen_type(here, name)?)));
+        names.filter(|found| !matches!(found, Ok((_, FileType::Unknown)))).collect()
     }
 
     /// Checks whether what was built can take its places in the target. Nothing is changed.
@@ -277,9 +281,8 @@ impl Update<'_> {
             }
             let name = target.index.name(target.index.entry(entry));
             let at = walk.go(target, directory).map_err(target.failed("open", directory, b""))?;
-            let is_directory = statat(at, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
-            if is_directory
+            let kind = seen_type(at, name).map_err(target.failed("look at", directory, name))?;
+            if kind == FileType::Directory
                 && open_on_same_device(at, name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
                     .and_then(|directory| names_in(directory.as_fd()))
                     .is_ok_and(|names| !names.is_empty())
@@ -289,5 +292,13 @@ impl Update<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Returns the type of a name; [`FileType::Unknown`] if nothing is there, or if this user, who is not root, may not look into the directory yet.
+fn seen_type(directory: BorrowedFd<'_>, name: &[u8]) -> Result<FileType, Errno> {
+    match known_type(directory, name, FileType::Unknown) {
+        Err(Errno::ACCESS) => Ok(FileType::Unknown),
+        found => found,
     }
 }
