@@ -179,6 +179,10 @@ fn image(fault: &ImageFault) -> Option<&'static str> {
         ImageFault::NotALayout { .. } => {
             ": copy the image into a layout, as in `skopeo copy docker-daemon:NAME:TAG oci:DIR:TAG`"
         }
+        ImageFault::NotAnImageTree { .. } => ": unpack it to a directory, or as tar:FILE",
+        ImageFault::WouldLose { .. } => {
+            ", which would be lost: unpack to a new directory, and copy from there, as in `skopeo copy oci:NEW:TAG oci:DIR:TAG`"
+        }
         ImageFault::NotADockerArchive => {
             ": if it is an OCI archive, unpack it with `tar -x` and give the directory as oci:DIR"
         }

@@ -10,6 +10,18 @@ pub enum ImageFault {
         /// The missing file.
         missing: &'static str,
     },
+    /// A tree of a bundle is no OCI image layout.
+    #[error("the tree is not an OCI image layout: it has no {missing}")]
+    NotAnImageTree {
+        /// The missing file.
+        missing: &'static str,
+    },
+    /// A layout at a target would lose images.
+    #[error("the layout there holds other images: {}", tags.join(", "))]
+    WouldLose {
+        /// Their tags; `@N` for one without.
+        tags: Vec<String>,
+    },
     /// An archive has no list of images.
     #[error("not a docker archive: it has no manifest.json")]
     NotADockerArchive,

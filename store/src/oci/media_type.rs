@@ -51,6 +51,11 @@ pub(crate) fn is_layer(media_type: &str) -> bool {
     LAYERS.contains(&plain)
 }
 
+/// Returns whether it is an uncompressed layer.
+pub(crate) fn is_plain_layer(media_type: &str) -> bool {
+    LAYERS.contains(&media_type)
+}
+
 /// Returns whether it is an encrypted layer (ocicrypt).
 pub(crate) fn is_encrypted(media_type: &str) -> bool {
     media_type.ends_with("+encrypted")

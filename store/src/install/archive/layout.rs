@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use sealift_format::num;
 use sealift_format::{Bundle, FileType, Inode, InodeKind, Object, Ref, Row};
 
-use super::encoder::{ArchiveEncoder, Member, Unfit};
+use super::encoder::{ArchiveEncoder, Ending, Member, Unfit};
 use super::stats::ArchiveStats;
 use crate::Error;
 use crate::error::shown;
@@ -16,6 +16,8 @@ pub(super) struct Layout {
     /// Objects and the offsets of their contents, sorted by object. Files that share an object each have a copy of its content.
     pub(super) contents: Vec<(Row<Object>, u64)>,
     pub(super) len: u64,
+    /// The end of the members.
+    pub(super) members_len: u64,
 }
 
 impl Layout {
@@ -51,6 +53,7 @@ pub(super) fn lay_out(
         names,
         first: HashMap::new(),
         layout: Layout::default(),
+        replaced: Vec::new(),
         header: Vec::new(),
         stats,
         put,
@@ -73,9 +76,15 @@ pub(super) fn lay_out(
             open.push((index.directory(directory).entries(), path.len()));
         }
     }
-    let Writer { mut layout, stats, put, .. } = writer;
+    let Writer { mut layout, replaced, stats, put, .. } = writer;
+    layout.members_len = layout.len;
     put(layout.len, encoder.end)?;
     layout.len += num::wide(encoder.end.len());
+    let mut behind = layout.len;
+    for object in replaced {
+        layout.contents.push((object, behind));
+        behind += index.object(object).size;
+    }
     layout.contents.sort_unstable();
     stats.archive_bytes = layout.len;
     Ok(layout)
@@ -89,6 +98,8 @@ struct Writer<'a> {
     /// The first name of each inode that has several.
     first: HashMap<Row<Inode>, Vec<u8>>,
     layout: Layout,
+    /// Contents that are not members.
+    replaced: Vec<Row<Object>>,
     header: Vec<u8>,
     stats: &'a mut ArchiveStats,
     put: &'a mut Put<'a>,
@@ -98,6 +109,13 @@ impl Writer<'_> {
     fn add(&mut self, path: &[u8], number: Row<Inode>) -> Result<(), Error> {
         let (index, encoder) = (&self.bundle.index, self.encoder);
         let inode = index.inode(number);
+        let is_replaced = |ending: &Ending| ending.replaced.iter().any(|name| name.as_bytes() == path);
+        if let InodeKind::Regular(object) = inode.kind
+            && encoder.ending.as_ref().is_some_and(is_replaced)
+        {
+            self.replaced.push(object);
+            return Ok(());
+        }
         let names = self.names[number.at()];
         let first = self.first.get(&number).map(Vec::as_slice);
         let (mut content, mut target, mut device) = (None, &b""[..], None);

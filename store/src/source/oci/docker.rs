@@ -8,7 +8,7 @@ use super::config::Config;
 use super::draft::Draft;
 use super::files::Files;
 use super::hashed::digest_of;
-use super::{ManifestChange, OciSource, manifest};
+use super::{ManifestChange, OciSource, plain};
 use crate::Error;
 use crate::error::{ImageFault, shown};
 use crate::oci::{Digest, Document, REF_NAME, bytes_of, media_type};
@@ -54,7 +54,7 @@ pub(super) fn read(files: &Files, name: Option<&str>, options: &SourceOptions) -
         let path = path.as_str().ok_or_else(|| fault(list.no("Layers")))?;
         layers.push((*diff_id, draft.add_layer(path, None, number, *diff_id)?));
     }
-    let manifest = bytes_of(&manifest::new((config_digest, config_bytes.len()), &layers));
+    let manifest = bytes_of(&plain::manifest((config_digest, config_bytes.len()), &layers));
     let digest = draft.add(&manifest)?;
     let mut entry = json!({
         "mediaType": media_type::MANIFEST,

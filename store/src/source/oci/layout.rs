@@ -7,11 +7,11 @@ use super::config::Config;
 use super::draft::Draft;
 use super::files::Files;
 use super::hashed::digest_of;
-use super::manifest::{Manifest, with_plain_layers};
+use super::plain::with_plain_layers;
 use super::{ManifestChange, OciSource};
 use crate::Error;
 use crate::error::{ImageFault, shown};
-use crate::oci::{Descriptor, Document, INDEX_FILE, LAYOUT_FILE, REF_NAME, bytes_of, media_type};
+use crate::oci::{Descriptor, Document, INDEX_FILE, LAYOUT_FILE, Manifest, REF_NAME, bytes_of, media_type};
 use crate::source::SourceOptions;
 use sealift_format::num::wide;
 

@@ -16,7 +16,7 @@ mod draft;
 mod files;
 mod hashed;
 mod layout;
-mod manifest;
+mod plain;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
