@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use sealift_format::{Index, InodeKind, Object, Ref, Row};
 use sealift_verify::escape;
 
+use crate::Error;
 use crate::error::{ImageFault, path_of};
 use crate::oci::{INDEX_FILE, ImageReference, LAYOUT_FILE};
-use crate::Error;
 
 /// The kind of place that a source, a base or a target names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

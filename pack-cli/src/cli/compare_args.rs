@@ -9,7 +9,9 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sealift::Progress;
 use sealift::diff::{DiffOptions, Ignore};
-use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_image};
+use sealift::source::{
+    ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_container_image, is_image,
+};
 use sealift::trust::TargetKind;
 
 use super::failure::Failure;
@@ -139,5 +141,6 @@ impl CompareArgs {
 /// Returns whether an argument names a directory, an archive, an image or a commit instead of a bundle.
 pub(crate) fn is_source(argument: &OsStr) -> bool {
     let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
-    is_commit || ArchiveFormat::of(argument).is_some() || is_image(argument) || Path::new(argument).is_dir()
+    let is_single = is_image(argument) || is_container_image(argument);
+    is_commit || is_single || ArchiveFormat::of(argument).is_some() || Path::new(argument).is_dir()
 }

@@ -441,6 +441,12 @@ pub fn is_image(spec: &OsStr) -> bool {
     scheme(spec.as_bytes()).is_some_and(|(scheme, _)| scheme == IMAGE)
 }
 
+/// Returns whether an argument is `oci:DIR` or `docker-archive:FILE`.
+#[must_use]
+pub fn is_container_image(spec: &OsStr) -> bool {
+    scheme(spec.as_bytes()).is_some_and(|(scheme, _)| [OCI, DOCKER_ARCHIVE].contains(&scheme))
+}
+
 /// Returns whether it is a block device; fails if there is nothing.
 fn is_block_device(path: &Path) -> Result<bool, Error> {
     let metadata = std::fs::metadata(path).map_err(|error| Error::io("read", path, error))?;

@@ -85,9 +85,8 @@ fn repo_tag(entry: &Value, bundle: &str) -> Option<String> {
 
 /// Returns whether a bundle's name can be that of a repository: lower-case letters and digits, with single separators between them.
 fn is_repository(name: &str) -> bool {
-    let is_word = |part: &str| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
-    };
+    let is_word =
+        |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     name.split(['.', '_', '-']).all(is_word)
 }
 

@@ -32,8 +32,8 @@ use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
 use layout::{Layout, lay_out};
-use written::Written;
 pub use stats::ArchiveStats;
+use written::Written;
 
 /// Bytes per write to a stream.
 const STREAM_LEN: usize = 1 << 20;
