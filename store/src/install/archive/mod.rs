@@ -9,6 +9,7 @@ mod formats;
 mod layout;
 mod stats;
 mod tar;
+mod writer;
 mod written;
 
 use std::fs::File;
@@ -31,8 +32,9 @@ use crate::progress::Phase;
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
-use layout::{Layout, lay_out};
+use layout::Layout;
 pub use stats::ArchiveStats;
+use writer::lay_out;
 use written::Written;
 
 /// Bytes per write to a stream.
@@ -158,8 +160,9 @@ impl Opened {
         let Self { input, bundle, bases, .. } = self;
         Work { bundle, bases, plan: &plan, layout: &layout, file, target }.run(input, jobs.max(1), progress)?;
         if let Some(ending) = &encoder.ending {
-            let name = choose_ref(&bundle.index, self.reference.as_deref())?;
-            stats.archive_bytes = Written { bundle, tree: name, layout: &layout, file, target }.end(ending)?;
+            let tree = choose_ref(&bundle.index, self.reference.as_deref())?;
+            let written = Written { bundle, tree, layout: &layout, file, target };
+            stats.archive_bytes = written.end(&(ending.make)(&written)?)?;
             stats.members += 1;
         }
         Ok(stats)

@@ -7,7 +7,6 @@ use std::path::Path;
 use sealift_format::num::{up_to, wide};
 use sealift_format::{Bundle, Ref};
 
-use super::encoder::Ending;
 use super::layout::Layout;
 use crate::Error;
 use crate::address::object_at;
@@ -28,12 +27,11 @@ pub(super) struct Written<'a> {
 }
 
 impl Written<'_> {
-    /// Writes the end of the archive, and returns the archive's length.
-    pub(super) fn end(&self, ending: &Ending) -> Result<u64, Error> {
-        let bytes = (ending.make)(self)?;
+    /// Writes what follows the members, and returns the archive's length.
+    pub(super) fn end(&self, bytes: &[u8]) -> Result<u64, Error> {
         let len = self.layout.members_len + wide(bytes.len());
         let failed = |error| Error::io("write", self.target, error);
-        write_all_at(self.file, &bytes, self.layout.members_len).map_err(|error| failed(error.into()))?;
+        write_all_at(self.file, bytes, self.layout.members_len).map_err(|error| failed(error.into()))?;
         self.file.set_len(len).map_err(failed)?;
         Ok(len)
     }
