@@ -59,7 +59,7 @@ fn manifests_that_cannot_be_followed() {
         manifest["layers"][0]["mediaType"] = "application/vnd.oci.image.layer.v1.tar+gzip+encrypted".into();
     });
     refused(&desk, "layer 2 is of type text/html", |_, manifest| {
-        manifest["layers"][1]["mediaType"] = "text/html".into()
+        manifest["layers"][1]["mediaType"] = "text/html".into();
     });
     refused(&desk, "form of schema 1, which names no config: convert it", |_, manifest| {
         manifest["schemaVersion"] = json!(1);
@@ -104,7 +104,7 @@ fn configs_that_lie() {
 fn files_that_are_damaged() {
     let desk = Images::new();
     refused(&desk, ": copy the image again", |desk, manifest| {
-        flip(desk, &blob("image", manifest["layers"][0]["digest"].as_str().unwrap()))
+        flip(desk, &blob("image", manifest["layers"][0]["digest"].as_str().unwrap()));
     });
     refused(&desk, "is damaged: its digest is", |desk, manifest| {
         flip(desk, &blob("image", manifest["config"]["digest"].as_str().unwrap()));

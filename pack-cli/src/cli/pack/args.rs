@@ -41,8 +41,8 @@ use crate::verity_args::HASHES;
 /// NAME=ostree:REPO:CHECKSUM packs a commit as the ref NAME. If REPO contains a colon, the longest prefix that names a directory is taken as
 /// REPO.
 ///
-/// oci:DIR[:TAG] packs an image of an OCI layout, and docker-archive:FILE[:REFERENCE] one of an archive that `docker save` or `podman save` wrote; with
-/// - as FILE, from standard input. The tree is an OCI layout with the image's layers uncompressed: the image keeps its id, and its manifest gets
+/// oci:DIR[:TAG] packs an image of an OCI layout, and docker-archive:FILE[:REFERENCE] one of an archive that `docker save` or `podman save` wrote;
+/// with - as FILE, from standard input. The tree is an OCI layout with the image's layers uncompressed: the image keeps its id, and its manifest gets
 /// another digest if layers were compressed.
 ///
 /// With --base, pack makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears in one
