@@ -222,9 +222,9 @@ pub use sealift_store::install::{
 };
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
-    ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, Input, Keeps, LeftRun, Medium, Metadata,
-    NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times,
-    Tree, Unopened, Visited, base, seal, source,
+    ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, ImageFault, Input, Keeps, LeftRun, Medium,
+    Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, SlotFault,
+    Snapshot, Times, Tree, Unopened, Visited, base, seal, source,
 };
 pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};

@@ -9,7 +9,8 @@ use sealift_format::{Index, InodeKind, Object, Ref, Row};
 use sealift_verify::escape;
 
 use crate::Error;
-use crate::error::path_of;
+use crate::error::{ImageFault, path_of};
+use crate::oci::{INDEX_FILE, ImageReference, LAYOUT_FILE};
 
 /// The kind of place that a source, a base or a target names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +44,14 @@ impl TargetKind {
         });
         let kind = if is_device(argument) { Self::Slot } else { Self::Directory };
         named.unwrap_or((kind, Path::new(argument)))
+    }
+
+    /// Parses a target `oci:DIR`, a directory for an OCI image layout: returns the directory, and a tag if one follows it.
+    #[must_use]
+    pub fn image_layout(target: &Path) -> Option<(&Path, Option<&str>)> {
+        let (_, rest) = scheme(target.as_os_str().as_bytes()).filter(|(word, _)| *word == b"oci")?;
+        let ImageReference { path, tag } = ImageReference::parse(rest, Path::is_dir);
+        Some((path, tag))
     }
 
     /// Formats a place as a user gives it.
@@ -97,6 +106,17 @@ pub(crate) fn scheme(spec: &[u8]) -> Option<(&[u8], &[u8])> {
     let is_word = word.first()?.is_ascii_alphabetic()
         && word.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-._".contains(byte));
     is_word.then_some((word, rest))
+}
+
+/// Checks that a tree is an OCI image layout.
+pub(crate) fn check_image_tree(index: &Index, tree: &Ref) -> Result<(), Error> {
+    for missing in [LAYOUT_FILE, INDEX_FILE] {
+        if object_at(index, tree, missing.as_bytes()).is_none() {
+            let fault = Box::new(ImageFault::NotAnImageTree { missing });
+            return Err(Error::Image { path: tree.name.clone().into(), fault });
+        }
+    }
+    Ok(())
 }
 
 /// Returns whether a tree has a file of any type at this path.

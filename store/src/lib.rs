@@ -28,6 +28,7 @@ pub mod install_record;
 pub mod kept_order;
 pub mod kernel;
 mod medium;
+mod oci;
 pub mod ostree;
 mod progress;
 pub mod recipe;
@@ -39,7 +40,7 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Class, Error, FileFault, OrderFault, RecordFault, RepoFault, SlotFault};
+pub use error::{ArchiveFault, Class, Error, FileFault, ImageFault, OrderFault, RecordFault, RepoFault, SlotFault};
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
     Times, check_may_create, check_own, inode_id,

@@ -98,6 +98,10 @@ const PACKAGES: &[Package] = &[
     package("dpkg",                Programs(&["dpkg-deb"]),               &[Ci]),
     package("bzip2",               Programs(&["bzip2"]),                  &[Ci]),
     package("lz4",                 Programs(&["lz4"]),                    &[Ci]),
+    // skopeo and podman read and write container images, and run them with runc.
+    package("skopeo",              Programs(&["skopeo"]),                 &[Ci]),
+    package("podman",              Programs(&["podman"]),                 &[Ci]),
+    package("runc",                Programs(&["runc"]),                   &[Ci]),
     // RAUC says which slot boots, and these edit the environments of boot loaders. grub-script-check parses the script of a page.
     package("rauc",                Programs(&["rauc"]),                   &[Ci]),
     package("grub-common",         Programs(&["grub-editenv", "grub-script-check"]), &[Ci]),
@@ -114,7 +118,7 @@ const PACKAGES: &[Package] = &[
     // The reference for every dm-verity root hash.
     package("cryptsetup-bin",      Programs(&["veritysetup"]),            &[Ci]),
     package("e2fsprogs",           Programs(&["mkfs.ext4", "mke2fs", "e2fsck", "chattr", "lsattr", "filefrag", "debugfs"]), &[Big, Ci, Compare, Vm]),
-    package("busybox-static",      Programs(&["busybox"]),                &[Compare]),
+    package("busybox-static",      Programs(&["busybox"]),                &[Ci, Compare]),
     package("kmod",                Programs(&["depmod"]),                 &[Vm]),
     package("btrfs-progs",         Programs(&["mkfs.btrfs", "btrfs"]),    &[Big, Ci, Vm]),
     package("xfsprogs",            Programs(&["mkfs.xfs"]),               &[Big, Ci]),

@@ -6,7 +6,9 @@ use rustix::io::Errno;
 use sealift::seal::KernelError;
 use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
-use sealift::{ArchiveFault, Class, Error, FileFault, FormatError, RecordFault, RepoFault, SlotFault, TrustError};
+use sealift::{
+    ArchiveFault, Class, Error, FileFault, FormatError, ImageFault, RecordFault, RepoFault, SlotFault, TrustError,
+};
 
 /// The advice if the kernel has no certificate for a signature.
 pub(crate) const ADD_CERTIFICATE: &str =
@@ -37,6 +39,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::Changed { .. } => ": pack a snapshot, or stop the program that writes to it",
         Error::Archive { path, fault, .. } => return archive(path, fault),
+        Error::Image { fault, .. } => image(fault)?,
         Error::IsDelta { .. } => ": unpack it onto a target that holds its base, or give the base with --base",
         Error::MissingBase { .. } => "; use the full bundle",
         Error::OtherName { .. } => ": unpack elsewhere, or remove the target",
@@ -172,6 +175,40 @@ fn archive(path: &Path, fault: &ArchiveFault) -> Option<String> {
         _ => return None,
     };
     Some(fixed.to_owned())
+}
+
+fn image(fault: &ImageFault) -> Option<&'static str> {
+    Some(match fault {
+        ImageFault::NotALayout { .. } => {
+            ": copy the image into a layout, as in `skopeo copy docker-daemon:NAME:TAG oci:DIR:TAG`"
+        }
+        ImageFault::NotAnImageTree { .. } => ": unpack it to a directory, or as tar:FILE",
+        ImageFault::WouldLose { .. } => {
+            ", which would be lost: unpack to a new directory, and copy from there, as in `skopeo copy oci:NEW:TAG oci:DIR:TAG`"
+        }
+        ImageFault::NotADockerArchive => {
+            ": if it is an OCI archive, unpack it with `tar -x` and give the directory as oci:DIR"
+        }
+        ImageFault::Several { .. } | ImageFault::NoTag { .. } => "; name one behind a colon, as in oci:DIR:TAG",
+        ImageFault::Platforms { .. } => {
+            ": choose one, as in `skopeo copy --override-os linux --override-arch arm64 oci:DIR:TAG oci:NEW:TAG`"
+        }
+        ImageFault::Schema1 => ": convert it, as in `skopeo copy --format oci SOURCE oci:DIR:TAG`",
+        ImageFault::Artifact { .. } => ": pack the directory itself, without oci:",
+        ImageFault::Encrypted { .. } => ": decrypt it, as in `skopeo copy --decryption-key KEY SOURCE oci:DIR:TAG`",
+        ImageFault::Missing { .. }
+        | ImageFault::Size { .. }
+        | ImageFault::Digest { .. }
+        | ImageFault::DiffId { .. }
+        | ImageFault::Damaged { .. } => ": copy the image again from where it came",
+        ImageFault::Compression { .. } => {
+            ": compress it anew, as in `skopeo copy --dest-compress-format zstd SOURCE oci:DIR:TAG`"
+        }
+        ImageFault::NotPlain { .. } => {
+            ": unpack it to a directory, or pack the image with oci:DIR, which decompresses layers"
+        }
+        _ => return None,
+    })
 }
 
 fn repository(fault: &RepoFault) -> Option<&'static str> {

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sealift::diff::{DiffOptions, Ignore};
 use sealift::fs::is_directory;
-use sealift::source::{ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_image};
+use sealift::source::{
+    ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_container_image, is_image,
+};
 use sealift::trust::TargetKind;
 use sealift::{Error, Progress};
 
@@ -142,6 +144,7 @@ impl CompareArgs {
 /// Returns an error if that cannot be determined.
 pub(crate) fn is_source(argument: &OsStr) -> Result<bool, Error> {
     let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
-    let is_named = is_commit || ArchiveFormat::of(argument).is_some() || is_image(argument);
+    let is_single = is_image(argument) || is_container_image(argument);
+    let is_named = is_commit || is_single || ArchiveFormat::of(argument).is_some();
     Ok(is_named || is_directory(argument.as_ref())?)
 }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use clap::Args;
 use sealift::diff::{Counts, Diff as TreeDiff, DiffOptions, Side, Take, take_xattrs_of};
 use sealift::inside::{Comparison, compare, is_inside};
-use sealift::source::Source;
+use sealift::source::{Source, is_container_image};
 use sealift::trust::TargetKind;
 use sealift::{Bundle, Error, GivenBases, Opened as OpenedBundle, Progress, RootBase, SharedBases, Unopened};
 use serde::Serialize;
@@ -53,7 +53,7 @@ Examples:
   sealift diff os-7.sealift os-8.sealift --path os.squashfs//
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
 pub(crate) struct Diff {
-    /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, or ostree:REPO:REF
+    /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, oci:DIR, docker-archive:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
     /// The new side, in any of the same forms
@@ -150,8 +150,8 @@ impl Diff {
             Some(bundle) => Ok(Opened::Bundle(Box::new(bundle))),
             None => {
                 let mut source_options = source_options.clone();
-                if TargetKind::of(argument).0 == TargetKind::Ostree {
-                    // A commit is read unchanged; exclusions apply to the comparison.
+                if TargetKind::of(argument).0 == TargetKind::Ostree || is_container_image(argument) {
+                    // A commit or an image is read unchanged; exclusions apply to the comparison.
                     source_options.directory.exclude = None;
                 }
                 let source = Source::open_spec(argument, &source_options, options.jobs);

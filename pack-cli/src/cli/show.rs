@@ -93,6 +93,16 @@ impl Show {
         Ok(self.json || self.quiet)
     }
 
+    /// Prints on standard error what a person may want to know, unless --quiet or --json hides it.
+    pub(crate) fn note(self, message: &str) {
+        if self.json || self.quiet {
+            return;
+        }
+        let line = format!("{BOLD}sealift:{BOLD:#} note: {}", escape::text(message));
+        let mut out = anstream::stderr().lock();
+        let _ = if io::stderr().is_terminal() { paragraph(&mut out, 0, &line) } else { writeln!(out, "{line}") };
+    }
+
     /// Prints a warning on standard error. `--quiet` does not hide it.
     pub(crate) fn warn(self, message: &str) {
         let message = escape::text(message);

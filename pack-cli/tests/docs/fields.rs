@@ -20,6 +20,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("dm_verity",   "info"),
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
+    ("images",      "pack"),
     ("json_file",   "ls"),
     ("key",         "key generate"),
     ("refs",        "info"),

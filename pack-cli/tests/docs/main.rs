@@ -44,6 +44,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("README.md",          "the last line runs the tests."),
     ("README.md",          "`cargo xtask dist --check` installs the results in a fresh Debian system."),
     ("docs/publish.md",    "it records what a real machine reads, as root."),
+    ("docs/publish.md",    "it takes an image and podman. pack-cli/tests/oci tests it."),
     ("docs/administer.md", "it serves until it is stopped. Programs made by `cargo xtask dist` or `cargo xtask portal` include the page."),
     ("docs/device.md",     "it reboots."),
     ("docs/device.md",     "it takes a file system with fs-verity, which `cargo xtask vm` has."),

@@ -3,6 +3,7 @@
 mod archive;
 mod class;
 mod file;
+mod image;
 mod order;
 mod record;
 mod repository;
@@ -23,6 +24,7 @@ pub use archive::ArchiveFault;
 pub(crate) use archive::shown;
 pub use class::Class;
 pub use file::FileFault;
+pub use image::ImageFault;
 pub use order::OrderFault;
 pub use record::RecordFault;
 pub use repository::RepoFault;
@@ -75,6 +77,14 @@ pub enum Error {
         offset: u64,
         /// The fault.
         fault: Box<ArchiveFault>,
+    },
+    /// A container image cannot be packed or written.
+    #[error("{}: {fault}", path.display())]
+    Image {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The fault.
+        fault: Box<ImageFault>,
     },
     /// A file that was given is not what it has to be.
     #[error("{}: {fault}", path.display())]
@@ -636,7 +646,7 @@ impl Error {
             Self::StoreObject { .. } => "other-digest",
             Self::SignatureRefused { .. } => "verity",
             Self::Agent { .. } => "key",
-            Self::Archive { .. } => "archive",
+            Self::Archive { .. } | Self::Image { .. } => "archive",
             Self::Unfit { .. } | Self::Unstorable { .. } | Self::NotKept { .. } => "unfit",
             Self::IsDelta { .. } => "delta",
             Self::MissingBase { .. } => "base",

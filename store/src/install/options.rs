@@ -60,6 +60,8 @@ pub struct TreeOptions {
     pub devices: Option<bool>,
     /// List all deletions in the stats, not only their number.
     pub list_deletions: bool,
+    /// Refuse a tree that is not an OCI image layout, and a target whose layout holds several images.
+    pub image_layout: bool,
 }
 
 /// When data must be durable.

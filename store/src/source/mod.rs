@@ -1,4 +1,4 @@
-//! Sources of files: directories, single files, images, archives and OSTree repositories.
+//! Sources of files: directories, single files, images, archives, container images and OSTree repositories.
 //!
 //! A source is opened and listed; its contents are read while packing. A file that changes in between is an error.
 //!
@@ -31,6 +31,7 @@ mod formats;
 mod image;
 mod leaves;
 mod modes;
+mod oci;
 mod omit;
 mod ostree;
 mod owner;
@@ -60,6 +61,7 @@ pub use file::open_file;
 pub use image::{ImageContent, ImageSource};
 pub use leaves::{LeafContent, LeafSource};
 pub use modes::ModeRules;
+pub use oci::{ManifestChange, OciSource};
 pub use omit::OmitOutput;
 pub(crate) use ostree::FileKind;
 pub use ostree::{OstreeContent, OstreeOptions, OstreeSource};
@@ -77,6 +79,8 @@ pub enum Source {
     Archive(ArchiveSource),
     /// A commit of an OSTree repository.
     Ostree(Box<OstreeSource>),
+    /// A container image.
+    Oci(Box<OciSource>),
     /// Parts of the containers in other sources.
     Leaves(LeafSource),
 }
@@ -122,12 +126,12 @@ pub enum OpenContent<'a> {
     Archive(ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
-    /// A part of a container.
+    /// A part of a container, or a file of an image.
     Leaf(LeafContent<'a>),
 }
 
 impl Source {
-    /// Opens a SOURCE from a command line: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, a directory, a file, a block device, or
+    /// Opens a SOURCE from a command line: `tar:FILE`, `tar:-`, `cpio:FILE`, `ostree:REPO:REF`, `oci:DIR:TAG`, `docker-archive:FILE`, a directory, a file, a block device, or
     /// `image:FILE`, where `image:NAME=FILE` gives the file in the tree a name. Directories are listed on `jobs` threads.
     ///
     /// # Errors
@@ -138,6 +142,8 @@ impl Source {
             Spec::Stdin(format) => Self::Archive(ArchiveSource::of_stdin(format, options)?),
             Spec::Archive(format, path) => Self::Archive(ArchiveSource::open(path, format, options)?),
             Spec::Image { name, path } => Self::Image(ImageSource::open(path, name)?),
+            Spec::Oci(place) => Self::Oci(Box::new(OciSource::of_layout(place, options, jobs)?)),
+            Spec::DockerArchive(place) => Self::Oci(Box::new(OciSource::of_archive(place, options)?)),
             Spec::Path(path) if is_block_device(path)? => Self::Image(ImageSource::open(path, None)?),
             Spec::Path(path) if is_directory(path)? => {
                 options.begin();
@@ -237,6 +243,7 @@ impl Source {
             Self::Image(source) => &source.tree,
             Self::Archive(source) => &source.tree,
             Self::Ostree(source) => &source.tree,
+            Self::Oci(source) => &source.tree,
             Self::Leaves(source) => &source.tree,
         }
     }
@@ -248,6 +255,7 @@ impl Source {
             Self::Image(source) => &mut source.tree,
             Self::Archive(source) => &mut source.tree,
             Self::Ostree(source) => &mut source.tree,
+            Self::Oci(source) => &mut source.tree,
             Self::Leaves(source) => &mut source.tree,
         }
     }
@@ -260,6 +268,7 @@ impl Source {
             Self::Image(source) => source.content_len(),
             Self::Archive(source) => source.content_len(content),
             Self::Ostree(source) => source.content_len(content),
+            Self::Oci(source) => source.content_len(content),
             Self::Leaves(source) => source.len_of(content),
         }
     }
@@ -272,6 +281,7 @@ impl Source {
             Self::Image(_) => 1,
             Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
+            Self::Oci(source) => source.content_count(),
             Self::Leaves(source) => source.count(),
         }
     }
@@ -291,6 +301,7 @@ impl Source {
             Self::Image(source) => Ok(OpenContent::Image(source.open_content())),
             Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
+            Self::Oci(source) => Ok(OpenContent::Leaf(source.open_content(content))),
             Self::Leaves(source) => Ok(OpenContent::Leaf(source.open_content(content))),
         }
     }
@@ -369,6 +380,8 @@ enum Spec<'a> {
     Archive(&'static ArchiveFormat, &'a Path),
     Ostree(CommitSpec<'a>),
     Image { name: Option<&'a OsStr>, path: &'a Path },
+    Oci(&'a OsStr),
+    DockerArchive(&'a OsStr),
     Path(&'a Path),
 }
 
@@ -385,11 +398,15 @@ impl<'a> Spec<'a> {
                 (_, b"-") => usage("an image is a file or a block device, not standard input"),
                 (name, path) => Ok(Self::Image { name, path: path_of(path) }),
             },
+            Some((OCI, b"")) => usage("not oci:DIR or oci:DIR:TAG"),
+            Some((OCI, place)) => Ok(Self::Oci(OsStr::from_bytes(place))),
+            Some((DOCKER_ARCHIVE, b"")) => usage("not docker-archive:FILE, or docker-archive:- for standard input"),
+            Some((DOCKER_ARCHIVE, place)) => Ok(Self::DockerArchive(OsStr::from_bytes(place))),
             Some((scheme, rest)) => {
                 let Some(format) = ArchiveFormat::of(spec) else {
                     let (scheme, known) = (String::from_utf8_lossy(scheme), ArchiveFormat::schemes());
                     return usage(&format!(
-                        "unknown source {scheme}: (known: {known}, image: and ostree:; a path that begins with it is written ./{scheme}:)"
+                        "unknown source {scheme}: (known: {known}, image:, oci:, docker-archive: and ostree:; a path that begins with it is written ./{scheme}:)"
                     ));
                 };
                 match rest {
@@ -407,6 +424,9 @@ impl<'a> Spec<'a> {
 
 /// The scheme of an image.
 const IMAGE: &[u8] = b"image";
+/// The schemes of a container image.
+const OCI: &[u8] = b"oci";
+const DOCKER_ARCHIVE: &[u8] = b"docker-archive";
 
 /// Splits `NAME=FILE`. Text before `=` that has a slash belongs to the path, as in `./a=b`.
 fn split_name(rest: &[u8]) -> (Option<&OsStr>, &[u8]) {
@@ -420,6 +440,12 @@ fn split_name(rest: &[u8]) -> (Option<&OsStr>, &[u8]) {
 #[must_use]
 pub fn is_image(spec: &OsStr) -> bool {
     scheme(spec.as_bytes()).is_some_and(|(scheme, _)| scheme == IMAGE)
+}
+
+/// Returns whether an argument is `oci:DIR` or `docker-archive:FILE`.
+#[must_use]
+pub fn is_container_image(spec: &OsStr) -> bool {
+    scheme(spec.as_bytes()).is_some_and(|(scheme, _)| [OCI, DOCKER_ARCHIVE].contains(&scheme))
 }
 
 /// Returns whether it is a block device; fails if there is nothing.
@@ -462,6 +488,9 @@ mod tests {
             ("image:root.img=/dev/sda3", image(Some("root.img"), "/dev/sda3")),
             ("image:root.img=a=b", image(Some("root.img"), "a=b")),
             ("image:./a=b", image(None, "./a=b")),
+            ("oci:a:v1", Spec::Oci(OsStr::new("a:v1"))),
+            ("docker-archive:a.tar", Spec::DockerArchive(OsStr::new("a.tar"))),
+            ("./oci:a", Spec::Path(Path::new("./oci:a"))),
             ("a", Spec::Path(Path::new("a"))),
             ("./ostree:x", Spec::Path(Path::new("./ostree:x"))),
             ("dir/a:b", Spec::Path(Path::new("dir/a:b"))),
@@ -471,7 +500,20 @@ mod tests {
         for (spec, parsed) in good {
             assert_eq!(Spec::parse(OsStr::new(spec)).ok(), Some(parsed), "{spec}");
         }
-        for bad in ["", "-", "tar:", "cpio:", "ostree:", "word:", "TAR:x", "image:", "image:-", "image:a="] {
+        for bad in [
+            "",
+            "-",
+            "tar:",
+            "cpio:",
+            "ostree:",
+            "word:",
+            "TAR:x",
+            "image:",
+            "image:-",
+            "image:a=",
+            "oci:",
+            "docker-archive:",
+        ] {
             assert!(matches!(Spec::parse(OsStr::new(bad)), Err(Error::Usage(_))), "{bad}");
         }
         let error = Spec::parse(OsStr::new("oops:x")).expect_err("no such scheme").to_string();

@@ -41,6 +41,10 @@ use crate::verity_args::HASHES;
 /// NAME=ostree:REPO:CHECKSUM packs a commit as the ref NAME. If REPO contains a colon, the longest prefix that names a directory is taken as
 /// REPO.
 ///
+/// oci:DIR[:TAG] packs an image of an OCI layout, and docker-archive:FILE[:REFERENCE] one of an archive that `docker save` or `podman save` wrote;
+/// with - as FILE, from standard input. The tree is an OCI layout with the image's layers uncompressed: the image keeps its id, and its manifest gets
+/// another digest if layers were compressed.
+///
 /// With --base, pack makes a delta: it carries only what the base lacks, and updates targets that hold the base. The bundle appears in one
 /// rename, once it is complete. With SOURCE_DATE_EPOCH set, the same trees and options give the same bytes.
 #[derive(Args, Debug)]
@@ -60,6 +64,8 @@ Examples:
   docker export box | sealift pack tar:- -o box.sealift --owner-map uid:1000=0
   zstd -dc /boot/initrd.img | sealift pack cpio:- -o initrd.sealift
   sealift pack image:root.img=/dev/mmcblk0p3 -o root.sealift
+  sealift pack oci:images:app-2 -o app.sealift --recipes
+  podman save app | sealift pack docker-archive:- -o app.sealift
   sealift pack disk.img -o - --name disk | ssh nas 'cat > disk.sealift'")]
 pub(crate) struct Pack {
     /// What to pack, optionally with the name of its ref

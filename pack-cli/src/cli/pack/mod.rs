@@ -1,6 +1,7 @@
 //! `sealift pack`: packs trees into one bundle.
 
 mod args;
+mod images;
 mod owner;
 mod report;
 
@@ -29,6 +30,7 @@ use super::output;
 use super::time;
 pub(crate) use args::{Pack, parse_version};
 use args::{read, split_ref};
+use images::PackedImage;
 
 /// The result.
 enum Done {
@@ -66,6 +68,7 @@ impl Pack {
             time::warn_if_ahead(self.show, &options.identity);
         }
         let omitted = source_options.directory.omit_output.clone();
+        let mut images = Vec::new();
         let start = Instant::now(); // without the time to type passphrases
         let done = self.progress.watch(self.show, "Listing", |progress| {
             let source_options = SourceOptions { progress: Some(Arc::clone(progress)), ..source_options };
@@ -75,6 +78,7 @@ impl Pack {
             };
             let sources = specs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
             let sources: Vec<(String, Source)> = sources.into_iter().flatten().collect();
+            images = PackedImage::all(&sources);
             let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
             let sign = |signed: &[u8]| sign_root(signed, &signers);
             if self.base.is_empty() && request.is_none() {
@@ -101,11 +105,12 @@ impl Pack {
                     .map(|outcome| Done::of(outcome, |stats| Done::Packed(stats.into()))),
             }
         })?;
+        images.iter().for_each(|image| image.note(self.show));
         self.warn_of_omitted(&omitted.map(|omitted| omitted.left_out()).unwrap_or_default());
         let bundle = escape::text(&self.output.display().to_string());
         let printed = match done {
             Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
-            Done::Packed(stats) => self.print(&stats, &signers, output == Output::Stdout, start.elapsed()),
+            Done::Packed(stats) => self.print(&stats, &signers, images, output == Output::Stdout, start.elapsed()),
             Done::Unchanged(base) => {
                 self.print_unchanged(&options.identity, &base, output == Output::Stdout, start.elapsed())
             }

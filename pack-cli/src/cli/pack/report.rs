@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::super::digests::Digests;
 use super::Pack;
+use super::images::PackedImage;
 use crate::escape;
 use crate::human::{self, Bytes, Grouped, count};
 use crate::info::{JsonBase, bases_of};
@@ -31,6 +32,7 @@ impl Pack {
         &self,
         stats: &PackStats,
         signers: &[Signer],
+        images: Vec<PackedImage>,
         stdout_taken: bool,
         elapsed: Duration,
     ) -> std::io::Result<()> {
@@ -39,7 +41,7 @@ impl Pack {
             self.show.warn("the repositories have different summaries: the bundle carries none");
         }
         let mut out = self.show.summary(stdout_taken);
-        if self.show.is_told(&mut out, &JsonPack::new(stats, signers, elapsed))? {
+        if self.show.is_told(&mut out, &JsonPack::new(stats, signers, images, elapsed))? {
             return Ok(());
         }
         let (root, bundle) = (&stats.root, escape::text(&self.output.display().to_string()));
@@ -211,6 +213,8 @@ struct JsonPack<'a> {
     chunks: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     delta: Option<JsonDelta<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<PackedImage>,
     order_paths: usize,
     order_matched: usize,
     seconds: f64,
@@ -226,7 +230,7 @@ struct JsonDelta<'a> {
 }
 
 impl<'a> JsonPack<'a> {
-    fn new(stats: &'a PackStats, signers: &[Signer], elapsed: Duration) -> Self {
+    fn new(stats: &'a PackStats, signers: &[Signer], images: Vec<PackedImage>, elapsed: Duration) -> Self {
         let root = &stats.root;
         Self {
             dry_run: false,
@@ -247,6 +251,7 @@ impl<'a> JsonPack<'a> {
                 bytes: delta.bytes,
                 memory_bytes: delta.memory,
             }),
+            images,
             order_paths: stats.order.paths,
             order_matched: stats.order.matched,
             seconds: human::seconds(elapsed),

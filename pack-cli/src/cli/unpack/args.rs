@@ -40,6 +40,9 @@ use crate::trust_args::AdmitArgs;
 /// With tar:FILE or cpio:FILE, unpack writes the tree of one ref as a new archive, for programs that read no bundles; with - as FILE, to standard
 /// output, once all of it was checked. This installs nothing, and the device does not remember the version. Names in tar:FILE begin with ./, as `tar -c .` writes them.
 ///
+/// With docker-archive:FILE, unpack writes an OCI image layout, as `pack oci:DIR` made it, as an archive that `podman load`, `docker load` and skopeo
+/// read. With oci:DIR, it unpacks such a tree to a directory, as DIR alone does, but refuses any other tree, and a DIR that holds several images.
+///
 /// With composefs:REPO, unpack imports the trees for which the bundle records images (pack --composefs) into that store, and creates it
 /// if needed. Each content is stored once, named by its fs-verity digest. `sealift mount` mounts the trees.
 ///
@@ -69,18 +72,23 @@ Examples:
   sealift unpack app-2.sealift /srv/app --update --then 'systemctl restart app'
   sealift unpack os.sealift tar:os.tar
   sealift unpack os.sealift tar:- | docker import - os
+  sealift unpack app-2.sealift oci:/srv/images/app --update --delete
+  sealift unpack app-2.sealift docker-archive:- | podman load
   sealift unpack os.sealift /srv/os --dry-run")]
 pub(crate) struct Unpack {
     /// The bundle, several bundles, or directories of bundles; - reads one from standard input
     #[arg(skip)]
     pub(super) bundle: BundleArg,
     /// Bundles, or directories of bundles; - reads one from standard input. The last is TARGET:
-    /// the directory to create or update, ostree:REPO, composefs:REPO, tar:FILE or cpio:FILE, or
-    /// block devices; without --update, the directory must be empty or not exist
+    /// the directory to create or update, oci:DIR, ostree:REPO, composefs:REPO, tar:FILE, cpio:FILE,
+    /// docker-archive:FILE, or block devices; without --update, the directory must be empty or not exist
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     pub(super) paths: Vec<PathBuf>,
     #[arg(skip)]
     pub(super) target: Option<PathBuf>,
+    /// Whether the target was given as oci:DIR
+    #[arg(skip)]
+    pub(super) image_layout: bool,
     #[arg(skip)]
     pub(super) slots: Vec<SlotAddress>,
     /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
@@ -227,6 +235,7 @@ impl Unpack {
                 owners: choice(self.same_owner, self.no_same_owner),
                 devices: choice(self.devices, self.no_devices),
                 list_deletions: self.dry_run || log::is_on(),
+                image_layout: self.image_layout,
             },
             ostree: OsTreeOptions::default(),
             slot: SlotOptions { read_back: self.read_back, expected: self.expected_partitions() },

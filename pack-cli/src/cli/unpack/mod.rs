@@ -44,6 +44,7 @@ impl Unpack {
                 None if paths.len() > 1 => paths.pop(),
                 None => None,
             };
+            self.take_image_layout()?;
             if self.target.is_none() {
                 return Err(Failure::usage(
                     "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO, an archive or a block device",
@@ -88,6 +89,24 @@ impl Unpack {
             self.base = BaseArgs::of(&candidate.bases);
             self.run_one()
         })
+    }
+
+    /// Takes the directory of a target `oci:DIR`.
+    fn take_image_layout(&mut self) -> Result<(), Failure> {
+        let Some(target) = self.target.take() else { return Ok(()) };
+        let (directory, is_layout) = match TargetKind::image_layout(&target) {
+            None => (target, false),
+            Some((directory, None)) => (directory.to_owned(), true),
+            Some((directory, Some(_))) => {
+                return Err(Failure::usage(format!(
+                    "{}: the image has the tag with which it was packed: give oci:{}",
+                    target.display(),
+                    directory.display()
+                )));
+            }
+        };
+        (self.target, self.image_layout) = (Some(directory), is_layout);
+        Ok(())
     }
 
     /// Returns the name given, or the one that all bundles in the target share.

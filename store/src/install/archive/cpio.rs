@@ -16,6 +16,7 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
            000000000000000000000000000000000000000B00000000TRAILER!!!\0\0\0\0",
     has_sockets: true,
     has_xattrs: false,
+    ending: None,
 };
 
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {

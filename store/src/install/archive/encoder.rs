@@ -2,6 +2,9 @@
 
 use sealift_format::{Attributes, Device, Inode, Row};
 
+use super::written::Written;
+use crate::Error;
+
 /// An archive format that can be written. Each has a file beside this one, and a line in the list of formats.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -16,6 +19,17 @@ pub struct ArchiveEncoder {
     pub(super) end: &'static [u8],
     pub(super) has_sockets: bool,
     pub(super) has_xattrs: bool,
+    /// What follows the members, if that depends on their contents.
+    pub(super) ending: Option<Ending>,
+}
+
+/// Members that an archive has instead of some of the tree, and that are made of the contents.
+#[derive(Debug)]
+pub(super) struct Ending {
+    /// Regular files at the root that the tree must have, and the archive has not. They lie behind its end until the others are made.
+    pub(super) replaced: &'static [&'static str],
+    /// Returns the members with what ends the archive.
+    pub(super) make: fn(&Written<'_>) -> Result<Vec<u8>, Error>,
 }
 
 /// A name in the tree.

@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use super::{ArchiveEncoder, cpio, tar};
+use super::{ArchiveEncoder, cpio, docker, tar};
 use crate::address::scheme;
 
 #[rustfmt::skip] // a list
 const FORMATS: &[ArchiveEncoder] = &[
     cpio::ENCODER,
+    docker::ENCODER,
     tar::ENCODER,
 ];
 

@@ -3,11 +3,14 @@
 //! This does not count as an installation: the device's policy decides whether the bundle may be used, but the device does not remember its version.
 
 mod cpio;
+mod docker;
 mod encoder;
 mod formats;
 mod layout;
 mod stats;
 mod tar;
+mod writer;
+mod written;
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write};
@@ -18,7 +21,7 @@ use sealift_format::num;
 use sealift_format::{Bundle, Ref};
 use sealift_verify::read_plan::ReadPlan;
 
-use crate::address::choose_ref;
+use crate::address::{check_image_tree, choose_ref};
 use crate::base::{Bases, needed};
 use crate::delivery::{Delivery, from_bases, write_all_at};
 use crate::fs::partial::PartialFile;
@@ -29,8 +32,10 @@ use crate::progress::Phase;
 use crate::trust::Trusted;
 use crate::{Error, Progress};
 pub use encoder::ArchiveEncoder;
-use layout::{Layout, lay_out};
+use layout::Layout;
 pub use stats::ArchiveStats;
+use writer::lay_out;
+use written::Written;
 
 /// Bytes per write to a stream.
 const STREAM_LEN: usize = 1 << 20;
@@ -115,6 +120,11 @@ impl Opened {
         choose_ref(&self.bundle.index, self.reference.as_deref())
     }
 
+    /// Checks that a tree has what the archive is made of.
+    fn check(&self, tree: &Ref, encoder: &ArchiveEncoder) -> Result<(), Error> {
+        encoder.ending.as_ref().map_or(Ok(()), |_| check_image_tree(&self.bundle.index, tree))
+    }
+
     fn plan(&self, tree: &Ref) -> (ReadPlan, ArchiveStats) {
         let plan = ReadPlan::new((&self.bundle).into(), wanted(&self.bundle, tree), &|_, _| false);
         let mut stats = ArchiveStats::default();
@@ -125,6 +135,7 @@ impl Opened {
     /// Returns what writing the archive would do.
     fn foresee(&self, encoder: &ArchiveEncoder) -> Result<ArchiveStats, Error> {
         let tree = self.tree()?;
+        self.check(tree, encoder)?;
         let (_, mut stats) = self.plan(tree);
         lay_out(&self.bundle, tree, encoder, &mut stats, &mut |_, _| Ok(()))?;
         Ok(stats)
@@ -140,6 +151,7 @@ impl Opened {
         progress: &Progress,
     ) -> Result<ArchiveStats, Error> {
         let tree = self.tree()?;
+        self.check(tree, encoder)?;
         let (plan, mut stats) = self.plan(tree);
         let layout = lay_out(&self.bundle, tree, encoder, &mut stats, &mut |offset, header| {
             progress.check()?;
@@ -147,6 +159,12 @@ impl Opened {
         })?;
         let Self { input, bundle, bases, .. } = self;
         Work { bundle, bases, plan: &plan, layout: &layout, file, target }.run(input, jobs.max(1), progress)?;
+        if let Some(ending) = &encoder.ending {
+            let tree = choose_ref(&bundle.index, self.reference.as_deref())?;
+            let written = Written { bundle, tree, layout: &layout, file, target };
+            stats.archive_bytes = written.end(&(ending.make)(&written)?)?;
+            stats.members += 1;
+        }
         Ok(stats)
     }
 }

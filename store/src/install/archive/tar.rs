@@ -11,7 +11,7 @@ use sealift_format::{Device, FileType};
 use super::encoder::{ArchiveEncoder, Member, Unfit};
 use crate::acl;
 
-const BLOCK_LEN: usize = 512;
+pub(super) const BLOCK_LEN: usize = 512;
 const NAME_LEN: usize = 100;
 /// The largest numbers in 7 and in 11 octal digits.
 const SEVEN_DIGITS: u64 = 0o777_7777;
@@ -25,12 +25,19 @@ pub(super) const ENCODER: ArchiveEncoder = ArchiveEncoder {
     end: &[0; 2 * BLOCK_LEN],
     has_sockets: false,
     has_xattrs: true,
+    ending: None,
 };
 
 fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    header_below(b"./", member, out)
+}
+
+/// Appends the header of a member whose name gets this prefix.
+pub(super) fn header_below(prefix: &[u8], member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let below_root = |path: &[u8]| [prefix, path].concat();
     let file_type = member.attributes.file_type();
     let name = match (file_type, member.path) {
-        (FileType::Directory, path) if !path.is_empty() => [&b"./"[..], path, b"/"].concat(),
+        (FileType::Directory, path) if !path.is_empty() => [prefix, path, b"/"].concat(),
         (_, path) => below_root(path),
     };
     let type_flag = match file_type {
@@ -64,8 +71,10 @@ fn header(member: &Member<'_>, out: &mut Vec<u8>) -> Result<(), Unfit> {
     fields.write((attributes.mode & 0o7777, attributes.uid, attributes.gid), out)
 }
 
-fn below_root(path: &[u8]) -> Vec<u8> {
-    [&b"./"[..], path].concat()
+/// Appends the header of a regular file of root that everybody may read. `name` has at most 100 bytes, and `size` at most 8 GiB.
+pub(super) fn plain_header(name: &[u8], size: u64, mtime: u64, out: &mut Vec<u8>) -> Result<(), Unfit> {
+    let fields = Fields { name, target: b"", type_flag: b'0', size, mtime: mtime.min(ELEVEN_DIGITS), device: None };
+    fields.write((0o644, 0, 0), out)
 }
 
 /// Returns the records of what does not fit the header.

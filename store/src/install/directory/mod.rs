@@ -18,6 +18,7 @@ mod from_base;
 mod give_up;
 mod hot_files;
 mod hot_set;
+mod image_layout;
 mod installed;
 mod job;
 mod journal;
@@ -138,6 +139,9 @@ fn unpack_with(
     let options = &chosen(options, is_delta, sealing, &bundle)?;
     let tree = choose_ref(&bundle.index, options.refs.first().map(String::as_str))?;
     check_root(site, &bundle.index, tree)?;
+    if options.tree.image_layout {
+        image_layout::check(site, &bundle.index, tree)?;
+    }
     let selection = Selection::new(&bundle, tree, &options.tree.prefix);
     let job = Job {
         site,
