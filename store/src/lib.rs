@@ -27,6 +27,7 @@ pub mod install;
 pub mod install_record;
 pub mod kept_order;
 pub mod kernel;
+mod made_spool;
 mod medium;
 mod oci;
 pub mod ostree;

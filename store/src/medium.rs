@@ -11,7 +11,7 @@ use rustix::fs::{Advice, Mode, OFlags};
 use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Row};
 
-use crate::base::MadeSpool;
+use crate::made_spool::MadeSpool;
 use crate::{Error, Input};
 
 /// The open file of a bundle, even if another file takes its name later. The path is opened again only if the medium fails, for example because it

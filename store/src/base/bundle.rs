@@ -9,8 +9,9 @@ use sealift_verify::content::{
     ChunkDecoder, Content, ContentError, ObjectRanges, Portion, check_made, copy_wanted, overlap, portions_of, range_of,
 };
 
-use super::{Base, BaseReader, Holder, MadeSpool, ObjectReader};
+use super::{Base, BaseReader, Holder, ObjectReader};
 use crate::kept_order::KeptOrder;
+use crate::made_spool::MadeSpool;
 use crate::recipe::Maker;
 use crate::trust::Guard;
 use crate::{Error, Input, OpenBundle, Progress, Unopened};

@@ -9,7 +9,6 @@ mod commits;
 mod directory;
 mod given;
 mod kept;
-mod made_spool;
 mod ostree;
 mod parts;
 mod requested;
@@ -32,6 +31,7 @@ use sealift_format::{
 };
 
 use crate::kept_order::KeptOrder;
+use crate::made_spool::MadeSpool;
 use crate::recipe::{Maker, require_encoders};
 use crate::{Error, Input, OpenBundle, Progress};
 use bundle::BundleReader;
@@ -39,7 +39,6 @@ pub use check::{check, is_the_only, needed, number_of, short};
 pub(crate) use commits::{Reading, Tip};
 pub use given::GivenBases;
 pub use kept::kept_orders;
-pub(crate) use made_spool::MadeSpool;
 pub use shared::SharedBases;
 
 /// An index with a holder of its objects.

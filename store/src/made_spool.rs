@@ -20,7 +20,7 @@ pub(crate) struct MadeSpool {
     /// Where the file is, for messages.
     folder: PathBuf,
     /// Threads that make an object.
-    pub(super) jobs: usize,
+    pub(crate) jobs: usize,
     state: Mutex<State>,
 }
 
@@ -36,18 +36,18 @@ impl MadeSpool {
     ///
     /// # Errors
     /// Returns an error if no file can be made there.
-    pub(super) fn new(folder: &Path, jobs: usize) -> Result<Self, Error> {
+    pub(crate) fn new(folder: &Path, jobs: usize) -> Result<Self, Error> {
         let file = unnamed_file(folder).map_err(|error| Error::io("create a file in", folder, error))?;
         Ok(Self { file, folder: folder.to_owned(), jobs, state: Mutex::default() })
     }
 
     /// Returns where an object lies, if it was kept.
-    pub(super) fn place(&self, object: Row<Object>) -> Option<Range<u64>> {
+    pub(crate) fn place(&self, object: Row<Object>) -> Option<Range<u64>> {
         self.state.lock().places.get(&object).cloned()
     }
 
     /// Returns a place for so many bytes.
-    pub(super) fn reserve(&self, len: u64) -> Range<u64> {
+    pub(crate) fn reserve(&self, len: u64) -> Range<u64> {
         let end = &mut self.state.lock().end;
         let start = *end;
         *end += len;
@@ -58,13 +58,13 @@ impl MadeSpool {
     ///
     /// # Errors
     /// Returns an error if they cannot be written, for example because the disk is full.
-    pub(super) fn write(&self, bytes: &[u8], place: u64) -> Result<(), Error> {
+    pub(crate) fn write(&self, bytes: &[u8], place: u64) -> Result<(), Error> {
         let written = self.file.write_all_at(bytes, place);
         written.map_err(|error| Error::io("write to a file in", &self.folder, error))
     }
 
     /// Makes an object known, all of whose bytes were written.
-    pub(super) fn keep(&self, object: Row<Object>, place: Range<u64>) {
+    pub(crate) fn keep(&self, object: Row<Object>, place: Range<u64>) {
         self.state.lock().places.entry(object).or_insert(place);
     }
 
@@ -72,7 +72,7 @@ impl MadeSpool {
     ///
     /// # Errors
     /// Returns an error if they cannot be read.
-    pub(super) fn read(&self, place: &Range<u64>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn read(&self, place: &Range<u64>, range: &Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
         let from = place.start.saturating_add(range.start).min(place.end);
         let to = place.start.saturating_add(range.end).clamp(from, place.end);
         let start = out.len();
