@@ -46,7 +46,7 @@ pub(super) struct SmallObject {
     pub(super) verity: [u8; 32],
     pub(super) holes: Vec<Extent>,
     pub(super) xattrs: Xattrs,
-    pub(super) is_code: bool,
+    pub(super) has_addresses: bool,
     pub(super) images: ForImages,
     /// Start of its data in the batch's buffer.
     pub(super) start: usize,
@@ -66,7 +66,7 @@ pub(super) struct LargePiece {
     /// For the object's first piece only.
     pub(super) xattrs: Xattrs,
     /// For the object's first piece only.
-    pub(super) is_code: bool,
+    pub(super) has_addresses: bool,
     pub(super) data: Buffer,
 }
 
@@ -88,6 +88,12 @@ pub(super) fn scan(
 /// The magic of executables and libraries (elf(5)).
 const ELF: &[u8] = b"\x7fELF";
 
+/// Returns whether a content is full of addresses, which move together if something is inserted: machine code, or the tables of a file system.
+fn has_addresses(source: &Source, content: u32, start: &[u8]) -> bool {
+    let is_structure = matches!(source, Source::Leaves(leaves) if leaves.is_structure(content));
+    start.starts_with(ELF) || is_structure
+}
+
 fn scan_batch(
     sources: &[&Source],
     items: &[Item],
@@ -108,9 +114,9 @@ fn scan_batch(
         let verity = sealift_format::verity::digest(bytes);
         let images = wish.find(bytes);
         let holes = find_holes(bytes, 0, 0, 0);
-        let is_code = bytes.starts_with(ELF);
+        let has_addresses = has_addresses(sources[item.source], item.content, bytes);
         let end = start + close_up(bytes, 0, &holes);
-        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, is_code, images, start, end });
+        objects.push(SmallObject { item: *item, id, verity, holes, xattrs, has_addresses, images, start, end });
         start = end;
     }
     data.truncate(start);
@@ -157,7 +163,7 @@ fn scan_piece(
     let chaining_value = pieces::chaining_value(start, std::iter::once(&*bytes));
     let block_hashes = block_hashes(bytes);
     let sha512 = wish.hash_piece(bytes);
-    let is_code = number == 0 && bytes.starts_with(ELF);
+    let has_addresses = number == 0 && has_addresses(sources[item.source], item.content, bytes);
     let kept = close_up(bytes, start, &holes);
     data.truncate(kept);
     let len = end - start;
@@ -170,7 +176,7 @@ fn scan_piece(
         sha512,
         holes,
         xattrs,
-        is_code,
+        has_addresses,
         data,
     })))
 }

@@ -25,8 +25,8 @@ pub(super) struct PackedObject {
     pub(super) verity: [u8; 32],
     /// The first content with these bytes.
     pub(super) first: Item,
-    /// Whether it begins like machine code.
-    pub(super) is_code: bool,
+    /// Whether it is full of addresses: machine code, or tables of a file system.
+    pub(super) has_addresses: bool,
     /// What few objects have.
     rare: Option<Box<Rare>>,
 }
@@ -133,7 +133,7 @@ struct LargeState {
     verity: VerityHasher,
     sha512: Option<FileHasher>,
     holes: Vec<Extent>,
-    is_code: bool,
+    has_addresses: bool,
     /// The pieces from the first one on, without a gap.
     pieces: Vec<StoredPiece>,
     /// Pieces after a gap, with their jobs: the part of a file that is read first need not be its start.
@@ -151,7 +151,7 @@ impl LargeState {
                 (first, next) => *first = next.clone(),
             }
             append_holes(&mut self.holes, &piece.holes);
-            self.is_code |= piece.is_code;
+            self.has_addresses |= piece.has_addresses;
             self.pieces.push((job, piece.chaining_value));
         }
     }
@@ -279,10 +279,10 @@ impl Sequencer {
     }
 
     fn take_small(&mut self, data: &Arc<Buffer>, small: SmallObject) -> Result<(), Error> {
-        let SmallObject { item, id, verity, holes, xattrs, is_code, images, start, end } = small;
+        let SmallObject { item, id, verity, holes, xattrs, has_addresses, images, start, end } = small;
         self.take_xattrs(item, xattrs);
         let rare = Rare { holes, images, pieces: Vec::new() }.boxed();
-        let found = PackedObject { id, verity, first: item, is_code, rare };
+        let found = PackedObject { id, verity, first: item, has_addresses, rare };
         let (object, is_new) = self.intern(found)?;
         self.set_object(item, object);
         if self.keeps_of(item) && is_new && start < end {
@@ -327,7 +327,7 @@ impl Sequencer {
             id: pieces::object_id(&values).unwrap_or_default(),
             verity: state.verity.finish(),
             first: item,
-            is_code: state.is_code,
+            has_addresses: state.has_addresses,
             rare: Rare { holes: state.holes, images, pieces: state.pieces }.boxed(),
         })?;
         self.set_object(item, object);

@@ -31,6 +31,9 @@ struct Leaf {
 }
 
 impl LeafSource {
+    /// What follows a container's path in that of the leaf with what is of no member. No member's path ends so.
+    pub const STRUCTURE: &[u8] = b"///";
+
     /// Makes a file without a name in `folder`, without any leaf yet.
     ///
     /// # Errors
@@ -92,10 +95,16 @@ impl LeafSource {
         self.leaves[at(leaf)].len
     }
 
-    /// Returns the path from which a leaf comes: that of its container, two slashes, and its own.
+    /// Returns the path from which a leaf comes: that of its container, two slashes, and its own; or that of its container and [`Self::STRUCTURE`].
     #[must_use]
     pub fn path_of(&self, leaf: u32) -> &[u8] {
         &self.leaves[at(leaf)].path
+    }
+
+    /// Returns whether a leaf is what is of no member of its container.
+    #[must_use]
+    pub fn is_structure(&self, leaf: u32) -> bool {
+        self.path_of(leaf).ends_with(Self::STRUCTURE)
     }
 
     /// Fills `buffer` with bytes of a leaf.

@@ -1,4 +1,4 @@
-//! Byte differences for machine code (delta 8): matches are found by suffix sorting, as in bsdiff.
+//! Byte differences for machine code and tables of file systems (delta 8): matches are found by suffix sorting, as in bsdiff.
 
 use bidiff::{DiffParams, Match};
 use sealift_format::num::wide;

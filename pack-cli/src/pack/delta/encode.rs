@@ -147,7 +147,7 @@ impl Encoder<'_> {
             // Where a prefix helps that much, encoding without one would not be smaller.
             let is_enough = stored.len() < data.len() / 8;
             take(Codec::ZstdPrefix, stored);
-            if chunk.is_code && byte_difference::fits(prefix, data, self.limits.memory) {
+            if chunk.has_addresses && byte_difference::fits(prefix, data, self.limits.memory) {
                 take(Codec::ByteDifference, byte_difference::encode(level, prefix, data).map_err(Error::Usage)?);
             }
             if !is_enough {

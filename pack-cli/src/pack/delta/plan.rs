@@ -31,15 +31,15 @@ pub(super) struct Planned {
     /// Size of its decoded data in bytes.
     pub(super) len: u64,
     pub(super) prefix: Vec<BaseRange>,
-    /// Whether it contains machine code.
-    pub(super) is_code: bool,
+    /// Whether it is full of addresses.
+    pub(super) has_addresses: bool,
     pub(super) is_hot: bool,
 }
 
 /// log2 of the largest piece: a browser's main library is three or four of them.
 const PIECE_LOG2: u8 = 25;
-/// The smallest machine code that gets a chunk of its own.
-const CODE_ALONE: u64 = 4 << 10;
+/// The smallest object full of addresses that gets a chunk of its own.
+const ADDRESSES_ALONE: u64 = 4 << 10;
 
 impl Limits {
     pub(super) fn new(options: &PackOptions) -> Self {
@@ -101,7 +101,7 @@ pub(super) fn plan(
                 let prefix =
                     chosen.first().and_then(|base| window(*base, start..end, from.size(), limits.prefix_room(len)));
                 let (piece, prefix) = (Some((*object, number)), prefix.into_iter().collect());
-                Planned { objects: Vec::new(), piece, len, prefix, is_code: from.is_code, is_hot }
+                Planned { objects: Vec::new(), piece, len, prefix, has_addresses: from.has_addresses, is_hot }
             }));
             continue;
         }
@@ -109,12 +109,12 @@ pub(super) fn plan(
         if len == 0 || !done.insert((*object, 0)) {
             continue;
         }
-        let is_alone = from.is_code && from.size() >= CODE_ALONE;
-        if is_alone || open.chunk.is_code || !open.has_room(len, &chosen, limits) {
+        let is_alone = from.has_addresses && from.size() >= ADDRESSES_ALONE;
+        if is_alone || open.chunk.has_addresses || !open.has_room(len, &chosen, limits) {
             planned.extend(open.end());
         }
         open.add(*object, len, from.size(), &chosen, limits);
-        (open.chunk.is_code, open.chunk.is_hot) = (is_alone, is_hot);
+        (open.chunk.has_addresses, open.chunk.is_hot) = (is_alone, is_hot);
     }
     planned.extend(open.end());
     planned

@@ -8,6 +8,7 @@ use sealift_format::num::{at, fit, size, up_to, wide};
 use sealift_format::{BaseObject, CODED_MAX, DEPTH_MAX, RecipeCodec, Row, Rows};
 use sealift_store::base::{BaseReader, Bases};
 use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt};
+use sealift_store::source::LeafSource;
 
 use super::bodies::{bodies_of, codec_of, decoded};
 use super::draft::{DraftPart, DraftRange};
@@ -184,7 +185,7 @@ impl BaseViews {
             }
         }
         if !segments.is_empty() {
-            self.push(Some([path, b"//"].concat()), segments, [0; 32])?;
+            self.push(Some([path, LeafSource::STRUCTURE].concat()), segments, [0; 32])?;
         }
         Ok(())
     }

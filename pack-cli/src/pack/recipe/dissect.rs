@@ -52,6 +52,9 @@ pub(super) struct Dissection<'a> {
     segments: Vec<DraftSegment>,
 }
 
+/// The part of a member that may be in blocks that are not made again, as a divisor: these bytes are stored twice.
+const UNUSED: u64 = 8;
+
 /// The leaf of a container's own bytes, which is not numbered before all of it is known.
 pub(super) const STRUCTURE: DraftPart = DraftPart::Leaf(u32::MAX);
 
@@ -104,14 +107,20 @@ impl<'a> Dissection<'a> {
         made.map(|(block, _)| block.stored_len).sum()
     }
 
-    /// Returns whether all parts of a member can be used, and one is stored somewhere.
+    /// Returns whether a member is worth a leaf: it has bytes, and few of them are in blocks that are stored as they are.
     pub(super) fn is_usable(&self, parts: &[Part]) -> bool {
-        let has_bytes = parts.iter().any(|part| !matches!(part, Part::Hole { .. }));
-        has_bytes
-            && parts.iter().all(|part| match part {
-                Part::Stored { .. } | Part::Hole { .. } => true,
-                Part::Inflated { block, .. } => self.made.get(at(*block)).is_some_and(Option::is_some),
-            })
+        let (mut used, mut unused) = (0_u64, 0_u64);
+        for part in parts {
+            match part {
+                Part::Stored { len, .. } => used += len,
+                Part::Inflated { block, len, .. } if self.made.get(at(*block)).is_some_and(Option::is_some) => {
+                    used += len;
+                }
+                Part::Inflated { len, .. } => unused += len,
+                Part::Hole { .. } => {}
+            }
+        }
+        used > 0 && unused <= used / UNUSED
     }
 
     /// Notes where a member lies, which is a leaf now.

@@ -268,7 +268,7 @@ impl Finder<'_> {
             return Ok(None);
         }
         if self.scratch.pending_len() > 0 {
-            let leaf = self.keep_structure([path, b"//"].concat())?;
+            let leaf = self.keep_structure([path, LeafSource::STRUCTURE].concat())?;
             segments.iter_mut().for_each(|segment| name_structure(segment, leaf));
         }
         Ok(Some(Draft { segments, height }))
