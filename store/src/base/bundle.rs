@@ -1,5 +1,6 @@
 //! The base objects in a bundle.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,6 +22,11 @@ const KEPT: usize = 6;
 /// The limit for their total bytes, unless a single chunk is larger.
 const KEPT_LEN: usize = 64 << 20;
 
+/// Portions of objects that were made and stay in memory.
+const MADE: usize = 3;
+/// The limit for their total bytes, unless a single portion is larger.
+const MADE_LEN: usize = 8 << 20;
+
 /// Reads the objects of a bundle in one thread.
 #[derive(Debug)]
 pub(super) struct BundleReader<'a> {
@@ -38,8 +44,8 @@ pub(super) struct BundleReader<'a> {
     makers: Vec<Maker>,
     /// How many objects are being made, each for the one before.
     depth: usize,
-    /// The last portion that was made.
-    made: Option<(Portion, Vec<u8>)>,
+    /// The last portions that were made, the most recent first.
+    made: VecDeque<(Portion, Vec<u8>)>,
 }
 
 impl Base {
@@ -97,7 +103,7 @@ impl<'a> BundleReader<'a> {
             checked: None,
             makers: (0..DEPTH_MAX).map(|_| Maker::new(jobs)).collect(),
             depth: 0,
-            made: None,
+            made: VecDeque::new(),
         }
     }
 
@@ -144,16 +150,31 @@ impl<'a> BundleReader<'a> {
             if wanted.is_empty() {
                 continue;
             }
-            if self.made.as_ref().is_none_or(|(known, _)| *known != portion) {
-                let mut bytes = self.made.take().map_or_else(Vec::new, |(_, bytes)| bytes);
-                bytes.clear();
-                self.make(made, within.clone(), &mut bytes)?;
-                check_made(bundle, portion, &bytes)?;
-                self.made = Some((portion, bytes));
-            }
-            out.extend(self.made.as_ref().map_or(&[][..], |(_, bytes)| overlap(bytes, within.start, &wanted)));
+            let place = match self.made.iter().position(|(known, _)| *known == portion) {
+                Some(place) => place,
+                None => {
+                    let mut bytes = Vec::new();
+                    self.make(made, within.clone(), &mut bytes)?;
+                    check_made(bundle, portion, &bytes)?;
+                    self.made.push_front((portion, bytes));
+                    self.forget_made();
+                    0
+                }
+            };
+            out.extend(self.made.get(place).map_or(&[][..], |(_, bytes)| overlap(bytes, within.start, &wanted)));
         }
         Ok(())
+    }
+
+    /// Frees the portions that were made longest ago: what is read next is mostly close to one of the last places.
+    fn forget_made(&mut self) {
+        let mut len = 0;
+        let kept = self.made.iter().take(MADE).take_while(|(_, bytes)| {
+            len += bytes.len();
+            len <= MADE_LEN
+        });
+        let kept = kept.count().max(1);
+        self.made.truncate(kept);
     }
 
     /// Makes an object and writes it to the spool. Returns where it lies there.
@@ -185,7 +206,7 @@ impl<'a> BundleReader<'a> {
         let mut maker = std::mem::take(maker);
         self.depth += 1;
         let done = maker.read(recipes, &made.segments, range, out, &mut |of, range, out| match of {
-            PartOf::Object(object) => self.read_part(object, range, out),
+            PartOf::Object(object) => self.read_checked(object, range, out),
             PartOf::Base(object) => self.of_bases(object)?.read(object, range, out),
             PartOf::View(view) => {
                 let number = recipes.base_objects.saturating_add(view.number());
@@ -195,14 +216,6 @@ impl<'a> BundleReader<'a> {
         });
         self.depth = depth;
         self.makers[depth] = maker;
-        done
-    }
-
-    /// Appends bytes of an object that a recipe uses.
-    fn read_part(&mut self, object: Row<Object>, range: Range<u64>, out: &mut Vec<u8>) -> Result<(), Error> {
-        let outer = self.made.take();
-        let done = self.read_checked(object, range, out);
-        self.made = outer;
         done
     }
 
