@@ -24,12 +24,14 @@
 mod archive;
 mod cpio;
 mod directory;
+mod directory_options;
 #[cfg_attr(not(feature = "exclude"), path = "no_exclude.rs")]
 mod exclude;
 mod file;
 mod formats;
 mod image;
 mod leaves;
+mod lister;
 mod modes;
 mod oci;
 mod omit;
@@ -55,7 +57,8 @@ use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveContent, ArchiveFault, ArchiveFormat, ArchiveSource};
-pub use directory::{DirectoryOptions, DirectorySource, FileContent, OpenCache};
+pub use directory::{DirectorySource, FileContent, OpenCache};
+pub use directory_options::DirectoryOptions;
 pub use exclude::Exclude;
 pub use file::open_file;
 pub use image::{ImageContent, ImageSource};
