@@ -16,9 +16,6 @@ use sealift_tests::ostree::{Commit, deep_parent, dictionary, long_history};
 use sealift_tests::tree::dir;
 use tempfile::TempDir;
 
-/// The program's mappings that do not depend on the input, counting untouched pages: code and libraries, and the heap's
-/// growth step. `sealift --version` takes 34 MiB, its stack included.
-const OWN_MAP: u64 = 32 << 20;
 /// A thread's stack and guard page.
 const STACK: u64 = 3 << 20;
 
@@ -38,6 +35,19 @@ fn program() -> &'static Path {
         assert!(built.expect("cargo runs").success(), "the program is built");
         let test = std::env::current_exe().expect("this test");
         test.ancestors().nth(2).expect("it lies in target/debug/deps").join("sealift")
+    })
+}
+
+/// Returns the least address space in which the program starts: its code and libraries, of which most pages are never touched.
+fn own_map() -> u64 {
+    static FOUND: OnceLock<u64> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let starts = |mebibytes: &u64| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("ulimit -v {}; exec \"$0\" --version", mebibytes << 10)]).arg(program());
+            shell.env("MALLOC_ARENA_MAX", "1").output().expect("it runs").status.success()
+        };
+        (1..200).find(starts).expect("the program starts") << 20
     })
 }
 
@@ -83,7 +93,7 @@ impl Desk {
         let declared: Vec<(u64, u64)> = bundles.iter().map(|bundle| self.declared(bundle)).collect();
         let threads = declared.iter().map(|(_, threads)| *threads).max().unwrap_or(1);
         let declared: u64 = declared.iter().map(|(memory, _)| memory).sum();
-        let limit = (declared + OWN_MAP + threads * STACK) >> 10;
+        let limit = (declared + own_map() + threads * STACK) >> 10;
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("ulimit -v {limit}; exec \"$@\" >/dev/null"), "sh"]);
         let output = self.command(shell.arg(program()).args(arguments.split(' ')));
