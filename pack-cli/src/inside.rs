@@ -8,11 +8,10 @@
 //! ```no_run
 //! use sealift::cat::Contents;
 //! use sealift::inside::{cat, is_inside, list};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let contents: Contents = unimplemented!();
+//! # fn show(contents: &Contents) -> Result<(), Box<dyn std::error::Error>> {
 //! let path = b"os.squashfs//etc/os-release";
 //! assert!(is_inside(contents.bundle(), path));
-//! cat(&contents, path, &mut std::io::stdout(), &sealift::Progress::default())?;
+//! cat(contents, path, &mut std::io::stdout(), &sealift::Progress::default())?;
 //! # Ok(())
 //! # }
 //! ```

@@ -63,6 +63,8 @@ struct Finder<'a> {
     leaves: LeafSource,
     /// The ids of the leaves.
     ids: Vec<[u8; 32]>,
+    /// The first leaf of each content.
+    first: HashMap<[u8; 32], usize>,
     /// The bytes of containers that are of no member.
     scratch: LeafSource,
     drafts: Vec<Draft>,
@@ -100,6 +102,7 @@ impl Containers {
         let mut finder = Finder {
             leaves: LeafSource::new(folder)?,
             ids: Vec::new(),
+            first: HashMap::new(),
             scratch: LeafSource::new(folder)?,
             drafts: Vec::new(),
             of_leaf: Vec::new(),
@@ -213,7 +216,11 @@ impl Finder<'_> {
             }
             None => {
                 self.leaves.truncate(leaves)?;
-                self.ids.truncate(leaves);
+                for id in self.ids.drain(leaves..) {
+                    if self.first.get(&id).is_some_and(|first| *first >= leaves) {
+                        self.first.remove(&id);
+                    }
+                }
                 self.drafts.truncate(drafts);
                 self.of_leaf.truncate(of_leaf);
                 self.known.retain(|_, draft| draft.is_none_or(|draft| draft < drafts));
@@ -242,7 +249,7 @@ impl Finder<'_> {
             let content = Content::new(&blocks, member);
             let id = spool(&content, &mut self.leaves)?;
             let leaf = self.leaves.finish_leaf(own_path)?;
-            self.ids.push(id);
+            self.note(id);
             dissection.add_member(leaf, &member.parts);
             ids.insert(DraftPart::Leaf(leaf), id);
             let inner = if level < DEPTH_MAX {
@@ -274,6 +281,12 @@ impl Finder<'_> {
         Ok(Some(Draft { segments, height }))
     }
 
+    /// Notes the id of the next leaf.
+    fn note(&mut self, id: [u8; 32]) {
+        self.first.entry(id).or_insert(self.ids.len());
+        self.ids.push(id);
+    }
+
     /// Makes what is of no member a leaf.
     fn keep_structure(&mut self, path: Vec<u8>) -> Result<u32, Error> {
         let all = self.scratch.finish_leaf(Vec::new())?;
@@ -287,7 +300,7 @@ impl Finder<'_> {
             hasher.update(part);
             place += wide(part.len());
         }
-        self.ids.push(*hasher.finalize().as_bytes());
+        self.note(*hasher.finalize().as_bytes());
         self.leaves.finish_leaf(path)
     }
 
@@ -304,7 +317,7 @@ impl Finder<'_> {
         if !draft.segments.iter().any(|segment| matches!(segment, DraftSegment::Encoded { .. })) {
             return Ok(true);
         }
-        let own = worth::stored(&self.ids, leaves, &self.of_leaf[of_leaf..]);
+        let own = worth::stored(&self.ids, leaves, &self.first, &self.of_leaf[of_leaf..]);
         worth.is_less(bytes, path, (&self.leaves, &own), draft.segments.len())
     }
 }

@@ -144,10 +144,16 @@ impl<'a> Worth<'a> {
     }
 }
 
-/// Returns the leaves from `first` on that a recipe does not make and whose content no other leaf before has, with their ids.
-pub(super) fn stored(ids: &[[u8; 32]], first: usize, made: &[(u32, usize)]) -> Vec<(u32, [u8; 32])> {
+/// Returns the leaves from `from` on that a recipe does not make and whose content no other leaf before has, with their ids. `first` has the first leaf of
+/// each content.
+pub(super) fn stored(
+    ids: &[[u8; 32]],
+    from: usize,
+    first: &HashMap<[u8; 32], usize>,
+    made: &[(u32, usize)],
+) -> Vec<(u32, [u8; 32])> {
     let made: HashSet<u32> = made.iter().map(|(leaf, _)| *leaf).collect();
-    let mut seen: HashSet<&[u8; 32]> = ids.iter().take(first).collect();
-    let numbered = (0_u32..).zip(ids).skip(first);
-    numbered.filter(|(leaf, id)| seen.insert(id) && !made.contains(leaf)).map(|(leaf, id)| (leaf, *id)).collect()
+    let own = (0_u32..).zip(ids).enumerate().skip(from);
+    let own = own.filter(|(number, (leaf, id))| first.get(*id) == Some(number) && !made.contains(leaf));
+    own.map(|(_, (leaf, id))| (leaf, *id)).collect()
 }
