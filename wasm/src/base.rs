@@ -1,11 +1,10 @@
 //! The bases of a delta bundle: the parts of base objects with which its chunks are decoded (delta 6), and the objects that only a base holds.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 use js_sys::Array;
 use sealift_format::num::at;
-use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, Index, Object, Row, Rows};
+use sealift_format::{BaseObject, BaseRange, Bundle, Chunk, DigestMap, Index, Object, Row, Rows};
 use sealift_verify::content::{
     ChunkDecoder, Content, ContentError, ObjectRanges, Portion, copy_wanted, portions_of, range_of,
 };
@@ -84,14 +83,14 @@ impl Bases {
 
     /// Finds in the bases the objects that the completed bundle does not carry.
     pub(crate) fn find_objects(&mut self, bundle: &Bundle) {
-        let mut known = BTreeMap::new();
+        let mut known = DigestMap::default();
         for (number, row) in (0..u32::MAX).zip(self.bases.iter().flat_map(|base| base.bundle.index.objects())) {
             known.insert(row.id, number);
         }
         let mut origins = Vec::with_capacity(bundle.index.objects().len());
         for (number, row) in Row::all(bundle.index.objects()) {
             let found = known.get(&row.id).filter(|_| !bundle.layout.is_stored(number));
-            origins.push(found.and_then(|found| self.origin(Row::new(*found)?)));
+            origins.push(found.and_then(|found| self.origin(Row::new(found)?)));
         }
         self.origins = origins;
     }
@@ -123,8 +122,48 @@ impl Bases {
         }
     }
 
+    /// Returns whether recipes make a part of a prefix: it is of views, or of objects that are made in a base.
+    pub(crate) fn lack(&self, prefix: &[BaseRange]) -> bool {
+        prefix.iter().any(|range| self.origin(range.object).is_none_or(|from| self.makes(from)))
+    }
+
+    fn makes(&self, from: Origin) -> bool {
+        self.base(from).bundle.layout.recipes.of(from.object).is_some()
+    }
+
+    /// Returns whether a bundle or one of its bases has recipes.
+    pub(crate) fn have_recipes(&self, bundle: &Bundle) -> bool {
+        self.bases.iter().map(|base| &base.bundle).chain([bundle]).any(|bundle| !bundle.layout.recipes.is_empty())
+    }
+
+    /// Returns whether a recipe makes an object, or what it is decoded with. `home` is the chunk of its group.
+    pub(crate) fn is_made(&self, bundle: &Bundle, object: Row<Object>, home: Option<Row<Chunk>>) -> bool {
+        let lacks = |(_, chunk): (Portion, Option<Row<Chunk>>)| {
+            let chunk = chunk.and_then(|chunk| chunk.get(&bundle.layout.chunks));
+            chunk.is_some_and(|chunk| self.lack(bundle.layout.prefix_of(chunk)))
+        };
+        match self.origins.get(object.at()).copied().flatten() {
+            Some(origin) => self.makes(origin),
+            None => bundle.layout.recipes.of(object).is_some() || portions_of(bundle, object, home).any(lacks),
+        }
+    }
+
+    /// Returns how many objects recipes make.
+    pub(crate) fn count_made(&self, bundle: &Bundle) -> usize {
+        if !self.have_recipes(bundle) {
+            return 0;
+        }
+        Row::all(bundle.index.objects())
+            .zip(bundle.homes())
+            .filter(|((own, _), home)| self.is_made(bundle, *own, *home))
+            .count()
+    }
+
     /// Returns the base chunks that the prefix of a chunk needs, each with its base, and its place in the base's file.
     pub(crate) fn begin_prefix(&mut self, ranges: &[BaseRange]) -> Result<Array, JsValue> {
+        if self.lack(ranges) {
+            return Ok(Array::new());
+        }
         let mut chunks = Vec::new();
         let mut len = 0;
         for place in self.places(ranges) {
@@ -213,7 +252,7 @@ impl Bases {
         let files = OsTreeFiles::of_bases(bundle, first);
         let mut parts = Vec::new();
         // In the order of the wanted index, which is mostly that of the bases' files.
-        for object in files.objects() {
+        for object in files.objects().filter(|object| !self.is_made(bundle, *object, None)) {
             let portions = self.portions(object).map_or_else(Vec::new, |(_, portions)| portions);
             parts.extend(portions.into_iter().map(|(portion, chunk)| (object, portion, chunk)));
         }

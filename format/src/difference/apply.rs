@@ -1,9 +1,9 @@
 //! Makes the wanted index from a base and a difference (delta 5.6).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::attributes::FileType;
+use crate::digest_map::DigestMap;
 use crate::index::{Directory, Index, IndexBuilder, Inode, InodeKind, Node, Object};
 use crate::num::at;
 
@@ -175,9 +175,9 @@ fn same_objects(bases: &[&Index]) -> Same {
     if bases.len() < 2 {
         return Same::new();
     }
-    let mut known = BTreeMap::new();
+    let mut known = DigestMap::default();
     let objects = (0..u32::MAX).zip(bases.iter().flat_map(|base| base.objects()));
-    objects.filter_map(|(row, object)| Row::new(*known.entry(object.id).or_insert(row))).collect()
+    objects.filter_map(|(row, object)| Row::new(known.get_or_insert(object.id, row))).collect()
 }
 
 /// What the base has for the name of an edit.

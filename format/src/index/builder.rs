@@ -1,11 +1,11 @@
 //! Builds an index (core 6).
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::bytes::{Widths, put_planes, put_u32s, write_section};
+use crate::digest_map::DigestMap;
 use crate::num::{self, wide};
 use crate::{Error, Row};
 
@@ -52,8 +52,7 @@ pub struct IndexBuilder {
     targets: Vec<u8>,
     devices: Vec<Device>,
     /// The rows, by the SHA-256 of their encoding.
-    // Numbers, so that the browser's module has the code of maps from digests only once.
-    attributes: BTreeMap<[u8; 32], u32>,
+    attributes: DigestMap,
     attribute_rows: Vec<u8>,
     object_of: Vec<Option<Row<Object>>>,
     contents: Vec<u32>,
@@ -133,7 +132,7 @@ impl IndexBuilder {
         let start = self.attribute_rows.len();
         attributes.encode(&mut self.attribute_rows);
         let digest = Sha256::digest(&self.attribute_rows[start..]).into();
-        if let Some(row) = self.attributes.get(&digest).and_then(|row| Row::new(*row)) {
+        if let Some(row) = self.attributes.get(&digest).and_then(Row::new) {
             self.attribute_rows.truncate(start);
             return row;
         }

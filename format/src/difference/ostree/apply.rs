@@ -1,10 +1,10 @@
 //! Makes the commits of the wanted index from those of the base.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use sha2::{Digest as _, Sha256};
 
+use crate::digest_map::DigestMap;
 use crate::index::{Index, IndexBuilder, Numbers, OsTree, OsTreeFile, OsTreeKind, row_fault};
 use crate::num::at;
 use crate::ostree::{Checksum, Commit, DirTree, Malformed};
@@ -71,7 +71,7 @@ impl OsTreeDifference {
             dirtrees: &dirtrees,
             next: [0; 2],
             base_files,
-            files: BTreeMap::new(),
+            files: DigestMap::default(),
             new_files: 0..number(self.files.len())?,
             added: Vec::new(),
             builder,
@@ -184,7 +184,7 @@ struct Walk<'w, 'a> {
     next: [u32; 2],
     base_files: &'a [OsTreeFile],
     /// For each checksum, the base's file; `None` once a file with it was reached, of the base or new.
-    files: BTreeMap<Checksum, u32>,
+    files: DigestMap,
     new_files: core::ops::Range<u32>,
     added: Vec<FileOf<'a>>,
     builder: &'w mut IndexBuilder,

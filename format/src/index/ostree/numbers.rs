@@ -1,17 +1,16 @@
 //! The numbers of metadata objects, by type and checksum.
 
-use alloc::collections::BTreeMap;
-
 use super::OsTreeKind;
+use crate::digest_map::DigestMap;
 use crate::ostree::Checksum;
 
-/// A map for each type, whose keys are those of other maps here: a module for browsers contains the code of both only once.
+/// A map for each type.
 #[derive(Default)]
-pub(crate) struct Numbers([BTreeMap<Checksum, u32>; 4]);
+pub(crate) struct Numbers([DigestMap; 4]);
 
 impl Numbers {
     pub(crate) fn get(&self, kind: OsTreeKind, checksum: &Checksum) -> Option<u32> {
-        self.0[place(kind)].get(checksum).copied()
+        self.0[place(kind)].get(checksum)
     }
 
     /// Returns the number that the object had before.

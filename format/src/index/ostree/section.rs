@@ -1,6 +1,5 @@
 //! Parses section 11 of an index: first its fields, and then how the objects refer to each other.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -9,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Numbers, OsTree, OsTreeFile, OsTreeKind, OsTreeObject, OsTreeRef};
 use crate::attributes::{Attributes, FileType};
 use crate::bytes::Reader;
+use crate::digest_map::DigestMap;
 use crate::index::rows::{number, parse_symlinks, row_fault};
 use crate::index::{InodeKind, Object, Symlink};
 use crate::name::is_collection_id;
@@ -101,7 +101,7 @@ impl<'a> Section<'a> {
             section: &self,
             next: 0,
             known: Numbers::default(),
-            files: BTreeMap::new(),
+            files: DigestMap::default(),
             trees: self.objects.iter().map(|_| Tree::default()).collect(),
             metas: Vec::new(),
             roots: alloc::vec![None; self.objects.len()],
@@ -120,7 +120,7 @@ impl<'a> Section<'a> {
             return Err(row_fault("unreferenced metadata object", walk.next));
         }
         let mut checksums: Vec<Option<Checksum>> = alloc::vec![None; self.file_rows.len()];
-        for (checksum, file) in &walk.files {
+        for (checksum, file) in walk.files.iter() {
             if let Some(place) = usize::try_from(*file).ok().and_then(|file| checksums.get_mut(file)) {
                 *place = Some(*checksum);
             }
@@ -205,7 +205,7 @@ struct Walk<'s, 'a> {
     /// The first object that was not reached yet.
     next: usize,
     known: Numbers,
-    files: BTreeMap<Checksum, u32>,
+    files: DigestMap,
     trees: Vec<Tree>,
     metas: Vec<(u32, Attributes)>,
     roots: Vec<Option<(u32, u32)>>,
@@ -311,7 +311,7 @@ impl<'a> Walk<'_, 'a> {
         let mut tree = Tree::default();
         for (name, checksum) in &parsed.files {
             let next = number(self.files.len())?;
-            let file = *self.files.entry(**checksum).or_insert(next);
+            let file = self.files.get_or_insert(**checksum, next);
             if at(file) >= self.section.file_rows.len() {
                 return Err(at_object("a dirtree names more files than there are", object));
             }
