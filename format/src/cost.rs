@@ -1,6 +1,6 @@
 //! The resources that reading a bundle can take at most, computed from its root alone.
 
-use crate::recipes::ARE_KNOWN;
+use crate::recipes::MAKES;
 use crate::{DEPTH_MAX, RecipeSums, Root};
 
 /// What a bundle takes: memory and inodes are upper bounds.
@@ -66,8 +66,9 @@ impl Cost {
             parts = sum(&[parts, lens, lens, contents.index_len]);
             prefix = u64::from(bases.prefix_len) + 2 * u64::from(maxima.chunk_len);
         }
-        let recipes = root.recipes.as_ref().filter(|_| ARE_KNOWN);
+        let recipes = root.recipes.as_ref();
         let leaves = recipes.map_or(0, |sums| sums.leaves.saturating_mul(OBJECT_LEN));
+        let recipes = recipes.filter(|_| MAKES);
         let segments = recipes.map_or(0, |_| contents.layout_len.saturating_mul(SEGMENTS_PER_BYTE));
         let made = recipes.map_or(0, |sums| making(sums, maxima.piece_len(), maxima.chunk_len.into()));
         let chunk = [maxima.chunk_len.into(), maxima.chunk_stored.into(), window.min(maxima.chunk_len.into())];

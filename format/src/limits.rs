@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::cost::Cost;
 use crate::head::Root;
-use crate::recipes::ARE_KNOWN;
+use crate::recipes::MAKES;
 
 /// A reader's own limits, compared with what the root declares before anything is allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,9 +108,12 @@ impl Limits {
                 ("prefix_len", bases.prefix_len.into(), self.prefix_len.into()),
             ])?;
         }
-        if let Some(sums) = root.recipes.as_ref().filter(|_| ARE_KNOWN) {
+        if let Some(sums) = &root.recipes {
+            within(&[("leaves", sums.leaves, 1 << 24)])?;
+            if !MAKES {
+                return Ok(());
+            }
             within(&[
-                ("leaves", sums.leaves, 1 << 24),
                 ("leaf_bytes", sums.leaf_bytes, self.recipes),
                 ("made_bytes", sums.made_bytes, self.recipes),
                 ("decoded_bytes", sums.decoded_bytes, self.recipes),

@@ -118,7 +118,8 @@ fn check_chunks(opened: &Opened, bytes: &[u8], check: Check) -> Result<(), Conte
         table.take(checker.check_bare(bundle, portion)?);
     }
     check_all_made(bundle, bytes, &[])?.into_iter().for_each(|checked| table.take(checked));
-    checker.finish(bundle, table).map(drop)
+    checker.finish(bundle)?;
+    table.check(bundle).map(drop)
 }
 
 /// Reads an input to the depth of `check`, as far as possible without bases. The error is the kind of failure.

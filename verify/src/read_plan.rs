@@ -113,7 +113,7 @@ impl ReadPlan {
             .map(move |(portion, data)| Content::check(objects, portion, data))
     }
 
-    fn pieces_in(&self, chunk: Row<Chunk>) -> &[(Row<Chunk>, Row<Object>, u64)] {
+    pub(crate) fn pieces_in(&self, chunk: Row<Chunk>) -> &[(Row<Chunk>, Row<Object>, u64)] {
         let start = self.pieces.partition_point(|(at, ..)| *at < chunk);
         let len = self.pieces[start..].partition_point(|(at, ..)| *at == chunk);
         &self.pieces[start..start + len]

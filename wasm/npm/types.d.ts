@@ -237,6 +237,11 @@ export interface Summary {
   files?: number;
   /** Their bytes, unpacked. */
   bytes: number;
+  /**
+   * How many contents of files recipes make, if any do. This reader makes none, so that it compared only the data of which they are made. The device
+   * compares each content when it makes it.
+   */
+  made?: number;
   /** Of a delta bundle: its changes to its first base. Names in OSTree commits are counted only if it was checked over its bases. */
   delta?: {
     /** The bases that a target must have. */

@@ -51,13 +51,14 @@ impl Check {
         }
     }
 
-    /// Checks the chunks from `first` on, given their stored bytes, and appends the results to `found`. A chunk with a prefix must come alone.
+    /// Checks the chunks from `first` on, given their stored bytes, and appends the results to `found`. A chunk with a prefix must come alone; of one
+    /// whose prefix cannot be read, what is stored is checked.
     pub(crate) fn run(
         &mut self,
         opened: &Opened,
         first: u32,
         mut bytes: &[u8],
-        prefix: &[u8],
+        bases: &Bases,
         found: &mut Vec<u8>,
     ) -> Result<(), ContentError> {
         let mut number = first;
@@ -68,8 +69,11 @@ impl Check {
                 return Err(FormatError::Digest { part: Part::Chunk(number) }.into());
             };
             match (&mut *self, opened) {
+                (Self::Objects(objects), Opened::Whole(bundle)) if bases.lack(bundle.layout.prefix_of(chunk)) => {
+                    objects.checker.check_stored(bundle, row, stored)?;
+                }
                 (Self::Objects(objects), Opened::Whole(bundle)) => {
-                    objects.checker.check(bundle, row, stored, prefix, |checked| checked.save(found))?;
+                    objects.checker.check(bundle, row, stored, bases.prefix(), |checked| checked.save(found))?;
                 }
                 (Self::Alone(checker), Opened::Delta(delta)) => checker.check_alone(delta, row, stored)?,
                 _ => check_stored(row, chunk, stored)?,
@@ -117,12 +121,16 @@ impl Check {
         Ok(true)
     }
 
-    /// Compares all results with the index, and returns the objects' fs-verity digests, if the objects were checked.
+    /// Compares all results with the index, and returns the objects' fs-verity digests, if all objects were checked.
     pub(crate) fn finish(self, opened: &Opened, bases: &Bases) -> Result<Vec<[u8; 32]>, ContentError> {
         let (Self::Objects(objects), Opened::Whole(bundle)) = (self, opened) else { return Ok(Vec::new()) };
+        objects.checker.finish(bundle)?;
+        if bases.have_recipes(bundle) {
+            return Ok(Vec::new());
+        }
         let mut table = objects.table.unwrap_or_else(|| VerityTable::new(bundle));
         bases.add_digests(&mut table);
-        objects.checker.finish(bundle, table)
+        table.check(bundle)
     }
 }
 

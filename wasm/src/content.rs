@@ -1,12 +1,12 @@
 //! The content of one file, read only from the chunks that hold it.
 
 use js_sys::Array;
-use sealift_format::{Bundle, InodeKind, Object, Opened, Row};
+use sealift_format::{Bundle, InodeKind, Kind, Object, Opened, Row};
 use sealift_verify::content::{ChunkDecoder, portions_of};
 use wasm_bindgen::JsValue;
 
 use crate::base::{Bases, Portions};
-use crate::error::misuse;
+use crate::error::{misuse, refusal};
 use crate::number::rounded;
 use crate::object::object;
 use crate::place::place;
@@ -20,6 +20,10 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     let InodeKind::Regular(number) = bundle.index.inode(row.inode).kind else {
         return Err(misuse("it is not a regular file"));
     };
+    if bases.is_made(bundle, number, bundle.homes()[number.at()]) {
+        let fact = "recipes make it, which this reader does not do: use sealift cat";
+        return Err(refusal(Kind::Unsupported, &fact));
+    }
     let (base, portions) = portions(bundle, bases, number);
     let held = base.map_or(bundle, |base| bases.bundle(base));
     let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();

@@ -7,10 +7,16 @@ use wasm_bindgen::JsValue;
 
 use crate::object::object;
 
-/// Returns the files in a chunk or with an object as content: the total number, and the first `limit` in tree order.
+/// Returns the files in a chunk or with an object as content, or that recipes may make of it: the total number, and the first `limit` in tree order.
 pub(crate) fn files(opened: &Opened, chunk: Option<u32>, of: Option<u32>, limit: u32) -> JsValue {
-    let mut objects = chunk.and_then(Row::new).map(|chunk| objects_of(opened.layout(), chunk)).unwrap_or_default();
+    let layout = opened.layout();
+    let mut objects = chunk.and_then(Row::new).map(|chunk| objects_of(layout, chunk)).unwrap_or_default();
     objects.extend(of.and_then(Row::new));
+    let recipes = &layout.recipes;
+    if objects.iter().any(|object| recipes.leaf(*object).is_some()) {
+        // This reader does not know which objects are made of a leaf: each may be.
+        objects.extend(recipes.made.iter().map(|made| made.object));
+    }
     objects.sort_unstable();
     let mut found = Found { count: 0, names: Array::new(), limit };
     match opened {

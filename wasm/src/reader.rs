@@ -189,7 +189,7 @@ impl Reader {
     pub fn check(&mut self, first: u32, bytes: &[u8]) -> Result<Vec<u8>, JsValue> {
         let Open { opened, bases, check, .. } = self.opened_mut()?;
         let mut found = Vec::new();
-        check.run(opened, first, bytes, bases.prefix(), &mut found).map_err(|error| content_error(&error))?;
+        check.run(opened, first, bytes, bases, &mut found).map_err(|error| content_error(&error))?;
         Ok(found)
     }
 
@@ -230,10 +230,10 @@ impl Reader {
         }
         let check = std::mem::replace(&mut open.check, Check::Stored);
         open.digests = check.finish(&open.opened, &open.bases).map_err(|error| content_error(&error))?;
-        Ok(report::summary(&open.opened, open.bases.first()))
+        Ok(report::summary(&open.opened, &open.bases))
     }
 
-    /// Returns the fs-verity digests of the objects, if a finished check compared them: a delta bundle over this base needs them.
+    /// Returns the fs-verity digests of the objects, if a finished check compared all of them: a delta bundle over this base needs them.
     ///
     /// # Errors
     /// Returns an error if the bundle is not open.
@@ -296,7 +296,8 @@ impl Reader {
         self.open()
     }
 
-    /// Returns the base chunks needed to decode a chunk: for each, the number of the base, its number there, and its place in the base's file.
+    /// Returns the base chunks needed to decode a chunk: for each, the number of the base, its number there, and its place in the base's file. There are
+    /// none if recipes make a part of what it is decoded with.
     ///
     /// # Errors
     /// Returns an error if an offset is not a valid number.
@@ -450,7 +451,7 @@ impl Reader {
     /// Returns the place of a regular file's content, by its entry's number.
     ///
     /// # Errors
-    /// Returns an error if it is not a regular file, or if its content is known only with a base.
+    /// Returns an error if it is not a regular file, if its content is known only with a base, or if a recipe makes it.
     #[wasm_bindgen(unchecked_return_type = "Content")]
     pub fn content(&self, entry: u32) -> Result<JsValue, JsValue> {
         let open = self.opened()?;

@@ -4,13 +4,14 @@ use js_sys::{Array, Reflect, Uint8Array, Uint32Array};
 use sealift_format::difference::Becomes;
 use sealift_format::hex;
 use sealift_format::num;
-use sealift_format::{Delta, Envelope, Error as FormatError, Head, Index, InodeKind, Opened, Part, Root, RootBase};
+use sealift_format::{Delta, Envelope, Error as FormatError, Head, InodeKind, Opened, Part, Root, RootBase};
 use sealift_verify::content::ContentError;
 use sealift_verify::escape;
 use sealift_verify::trust::{Policy, PublicKey, SignatureState, Standing, unknown_envelopes};
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
+use crate::base::Bases;
 use crate::compare;
 use crate::error::refusal;
 use crate::number::{rounded, seconds_to_js, to_js};
@@ -103,11 +104,13 @@ pub(crate) fn places(opened: &Opened, memory: u64) -> Result<JsValue, JsValue> {
 
 /// Returns the maximum memory of one reader, from the root's declarations alone.
 pub(crate) fn memory(root: &Root) -> u64 {
-    let Root { contents, maxima, bases, .. } = root;
+    let Root { contents, maxima, bases, recipes, .. } = root;
     let index_len = bases.as_ref().map_or(contents.index_len, |bases| bases.difference_len);
     // Stored and decoded bytes are briefly in memory together.
     let parts = [index_len, contents.index_stored, contents.layout_len, contents.layout_len, contents.layout_stored];
-    let rows = [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks].map(|rows| rows.saturating_mul(ROW_LEN));
+    let leaves = recipes.as_ref().map_or(0, |sums| sums.leaves);
+    let rows =
+        [maxima.entries, maxima.inodes, maxima.objects, maxima.chunks, leaves].map(|rows| rows.saturating_mul(ROW_LEN));
     let run = RUN_LEN.max(maxima.chunk_stored.into());
     // One run that is read, one that is checked, and a copy of that; a decoded chunk, and the decoder's window of the same size.
     let buffers = [run * 3, u64::from(maxima.chunk_len) * 2, maxima.piece_len()];
@@ -160,25 +163,30 @@ fn signer(state: &SignatureState) -> JsValue {
     ])
 }
 
-/// Returns the summary of a finished check. `base` is the first base of a delta bundle that was completed.
-pub(crate) fn summary(opened: &Opened, base: Option<&Index>) -> JsValue {
+/// Returns the summary of a finished check. `bases` are those of a delta bundle that was completed.
+pub(crate) fn summary(opened: &Opened, bases: &Bases) -> JsValue {
     let maxima = &opened.head().root().maxima;
     let is_file = |kind: &InodeKind| matches!(kind, InodeKind::Regular(_));
-    let (files, delta) = match opened {
+    let (files, delta, made) = match opened {
         Opened::Whole(bundle) => {
             let files = bundle.index.inodes().iter().filter(|inode| is_file(&inode.kind)).count();
-            let delta = match base {
+            let delta = match bases.first() {
                 Some(base) => with_bases(compare::count(base, &bundle.index), opened.head()),
                 None => JsValue::UNDEFINED,
             };
-            (count(files), delta)
+            (count(files), delta, bases.count_made(bundle))
         }
-        Opened::Delta(delta) => (JsValue::UNDEFINED, with_bases(changes(delta), &delta.head)),
+        Opened::Delta(delta) => {
+            let recipes = &delta.layout.recipes;
+            let made = recipes.made.iter().filter(|made| recipes.leaf(made.object).is_none()).count();
+            (JsValue::UNDEFINED, with_bases(changes(delta), &delta.head), made)
+        }
     };
     object(&[
         ("entries", rounded(maxima.entries).into()),
         ("files", files),
         ("bytes", rounded(maxima.logical).into()),
+        ("made", if made == 0 { JsValue::UNDEFINED } else { count(made) }),
         ("delta", delta),
     ])
 }

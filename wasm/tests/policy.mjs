@@ -18,16 +18,16 @@ export function policyOf(keys, head) {
   };
 }
 
-/** Whether a vector is for a reader that knows no recipes. Such a reader rejects all others as unsupported. */
+/** Whether a reader that makes no objects finds what a vector expects. */
 export function isRead(keys) {
-  return !keys.needs[0].split(" ").includes("recipes");
+  return !keys.needs[0].split(" ").includes("making");
 }
 
 /** What a vector expects of who reads it without the bases of delta bundles, and how deeply it is to be read. */
 export function expectationOf(keys) {
   const check = keys.check?.[0] ?? "deep";
   const expected = check === "apply" ? "ok" : keys.expect[0];
-  return { expected: isRead(keys) ? expected : "unsupported", deep: ["deep", "apply"].includes(check) };
+  return { expected: isRead(keys) ? expected : "ok", deep: ["deep", "apply"].includes(check) };
 }
 
 /** What the package's `openBundle` finds of a vector, in one word. */

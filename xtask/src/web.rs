@@ -128,7 +128,9 @@ fn shrink(module: &Path) -> Result<usize> {
         "--always-inline-max-function-size=4",
         "--flexible-inline-max-function-size=0",
     ];
-    let passes = ["--flatten", "--rereloop", "-Oz", "-Oz", "--converge"].into_iter().chain(inlining);
+    // Rust puts nothing at addresses below 1024, so that sums of addresses and constants become offsets.
+    let passes =
+        ["--flatten", "--rereloop", "-Oz", "-Oz", "--converge", "--low-memory-unused"].into_iter().chain(inlining);
     run(tools::with_node("wasm/node_modules/.bin/wasm-opt")?.args(passes).arg(module).arg("-o").arg(module))?;
     let after = fs::metadata(module)?.len();
     let gzip = Command::new("gzip").args(["-9", "--stdout"]).arg(module).stderr(Stdio::inherit()).output()?;

@@ -10,7 +10,7 @@ use crate::hex;
 use crate::image::{encode_images, parse_images};
 use crate::name::is_bundle_name;
 use crate::num::{fit, wide};
-use crate::recipes::{ARE_KNOWN, RecipeSums};
+use crate::recipes::RecipeSums;
 use crate::{Error, Image, Part};
 
 /// The bundle's identity, the digests of its layout and index, and the maximum sizes of everything.
@@ -130,7 +130,7 @@ const RULES: [SectionRule; 9] = [
     SectionRule::Ignorable,
     SectionRule::Unassigned,
     SectionRule::Unassigned,
-    if ARE_KNOWN { SectionRule::Optional } else { SectionRule::Unassigned },
+    SectionRule::Optional,
 ];
 
 impl Root {
@@ -148,7 +148,7 @@ impl Root {
         let annotations = annotations.map_or(Ok(Vec::new()), parse_annotations)?;
         let bases = bases.map(|bases| RootBases::parse(bases, &contents)).transpose()?;
         let images = images.map_or(Ok(Vec::new()), |images| parse_images(images, maxima.refs))?;
-        let recipes = recipes.filter(|_| ARE_KNOWN).map(RecipeSums::parse).transpose()?;
+        let recipes = recipes.map(RecipeSums::parse).transpose()?;
         Ok(Self { identity, contents, maxima, annotations, bases, images, recipes })
     }
 

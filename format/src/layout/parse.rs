@@ -7,7 +7,7 @@ use crate::bytes::{Reader, SectionRule, read_sections};
 use crate::error::layout_row;
 use crate::index::Object;
 use crate::num::{at, fit};
-use crate::recipes::{ARE_KNOWN, PartOf, PartRange, Recipes};
+use crate::recipes::{MAKES, PartOf, PartRange, Recipes};
 use crate::{Error, Part, Row, pieces};
 
 use super::prefixes::{BaseRange, parse_prefixes};
@@ -23,7 +23,7 @@ const RULES: [SectionRule; 8] = [
     SectionRule::Ignorable,
     SectionRule::Optional,
     SectionRule::Ignorable,
-    if ARE_KNOWN { SectionRule::Optional } else { SectionRule::Unassigned },
+    SectionRule::Optional,
 ];
 
 const UNKNOWN_OBJECT: &str = "a group has an object that the index does not have";
@@ -39,8 +39,8 @@ impl Layout {
         let empty = || Reader::new(Part::Layout, &[]);
         let [chunks, groups, pieces, holes, landmark, prefixes, repository, recipes] = sections;
         let recipes = match recipes {
-            Some(section) if ARE_KNOWN => Recipes::parse(section, objects.rows, objects.base)?,
-            _ => Recipes::default(),
+            Some(section) => Recipes::parse(section, objects.rows, objects.base)?,
+            None => Recipes::default(),
         };
         let joined = if recipes.is_empty() { Vec::new() } else { [objects.rows, &recipes.leaves].concat() };
         let rows = if recipes.is_empty() { objects.rows } else { &joined };
@@ -74,10 +74,12 @@ impl Layout {
         };
         layout.check_groups(rows, piece_len)?;
         layout.check_pieces(rows, piece_len)?;
-        if ARE_KNOWN {
-            layout.check_made()?;
+        if let Some(row) = layout.holes.iter().position(|holes| layout.recipes.of(holes.object).is_some()) {
+            return Err(layout_row("an object with holes has a recipe", row));
         }
-
+        if MAKES {
+            layout.check_views()?;
+        }
         layout.check_order(&objects.hashed)?;
         Ok(layout)
     }
@@ -162,11 +164,8 @@ impl Layout {
         }
     }
 
-    /// Checks that objects with a recipe have no holes, and that each view is used.
-    fn check_made(&self) -> Result<(), Error> {
-        if let Some(row) = self.holes.iter().position(|holes| self.recipes.of(holes.object).is_some()) {
-            return Err(layout_row("an object with holes has a recipe", row));
-        }
+    /// Checks that each view is used.
+    fn check_views(&self) -> Result<(), Error> {
         let mut used = alloc::vec![false; self.recipes.views.len()];
         let of_prefix = |range: &BaseRange| range.object.at().checked_sub(at(self.recipes.base_objects));
         let of_range = |range: &PartRange| match range.of {

@@ -21,8 +21,9 @@ pub use codec::Codec as RecipeCodec;
 pub use coder::{Bzip2, Coder, Encoder, Filled, Lz4, Xz, Zlib, Zstd, ZstdStream};
 pub use sums::RecipeSums;
 
-/// Whether this reader implements recipes. The browser's module does not, since it is to be small: it rejects them as unsupported.
-pub(crate) const ARE_KNOWN: bool = cfg!(not(target_arch = "wasm32"));
+/// Whether this reader makes objects. The browser's module does not, since it is to be small: of recipes it reads which objects have one, and the leaves
+/// (recipes 1).
+pub(crate) const MAKES: bool = cfg!(not(target_arch = "wasm32"));
 
 /// The longest input or output of one segment that is encoded or decoded, in bytes (recipes 3.4).
 pub const CODED_MAX: u64 = 1 << 27;
@@ -147,33 +148,24 @@ impl Recipes {
     /// Returns whether there is neither a recipe nor a view.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        !ARE_KNOWN || self.views.is_empty() && self.made.is_empty()
+        self.views.is_empty() && self.made.is_empty()
     }
 
     /// Returns a leaf.
     #[must_use]
     pub fn leaf(&self, object: Row<Object>) -> Option<&Object> {
-        if !ARE_KNOWN {
-            return None;
-        }
         self.leaves.get(at(object.number().checked_sub(self.first_leaf)?))
     }
 
     /// Returns the view that a prefix names by a number beyond those of the base's objects (recipes 3.5).
     #[must_use]
     pub fn view_of(&self, object: Row<BaseObject>) -> Option<&View> {
-        if !ARE_KNOWN {
-            return None;
-        }
         self.views.get(at(object.number().checked_sub(self.base_objects)?))
     }
 
     /// Returns an object's recipe.
     #[must_use]
     pub fn of(&self, object: Row<Object>) -> Option<&Made> {
-        if !ARE_KNOWN {
-            return None;
-        }
         self.rows.get(object.at()).copied().flatten()?.get(&self.made)
     }
 

@@ -3,8 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use super::{CODED_MAX, Coder, DEPTH_MAX, Made, PartOf, PartRange, RecipeCodec, Recipes, Segment, SegmentKind, View};
-use crate::bytes::Reader;
+use super::{
+    CODED_MAX, Coder, DEPTH_MAX, MAKES, Made, PartOf, PartRange, RecipeCodec, Recipes, Segment, SegmentKind, View,
+};
+use crate::bytes::{Planes, Reader};
 use crate::error::layout_row;
 use crate::index::Object;
 use crate::num::{at, fit};
@@ -36,29 +38,47 @@ impl Recipes {
             views,
         };
         let objects = reader.planes::<4>(recipes)?.u32s();
-        let of = parse_counts(&mut reader, at(views).saturating_add(recipes))?;
-        let segments = parse_segments(&mut reader, at(of.last().map_or(0, |segments| segments.end)))?;
-        let (of_views, of_made) = of.split_at(at(views));
-        let mut found = Self { first_leaf: counts.own, base_objects: counts.base, leaves, segments, ..Self::default() };
-        found.views = of_views.iter().map(|segments| View { segments: segments.clone(), len: 0 }).collect();
-        for (row, (object, segments)) in objects.zip(of_made).enumerate() {
+        let of = reader.planes::<4>(at(views).saturating_add(recipes))?;
+        let mut found = Self { first_leaf: counts.own, base_objects: counts.base, leaves, ..Self::default() };
+        // The length is known from the segments: without these, no range counts as passing it.
+        found.views.resize(at(views), View { segments: 0..0, len: u64::MAX });
+        for (row, object) in objects.enumerate() {
             let object = Row::new(object).ok_or_else(|| layout_row("a recipe is of no object", row))?;
-            found.made.push(Made { object, segments: segments.clone() });
+            found.made.push(Made { object, segments: 0..0 });
         }
-        found.parse_ranges(&mut reader, &counts)?;
+        if MAKES {
+            found.parse_segments(reader, of, &counts)?;
+        }
+        found.number()?;
+        if MAKES {
+            found.measure(own)?;
+            found.check_depths()?;
+            found.check_used()?;
+        }
+        Ok(found)
+    }
+
+    /// Reads what makes views and objects.
+    fn parse_segments(&mut self, mut reader: Reader<'_>, of: Planes<'_, 4>, counts: &Counts) -> Result<(), Error> {
+        let of_all = self.views.iter_mut().map(|view| &mut view.segments);
+        let mut end = 0_u32;
+        for ((row, count), segments) in
+            of.u32s().enumerate().zip(of_all.chain(self.made.iter_mut().map(|made| &mut made.segments)))
+        {
+            let next = end.checked_add(count).filter(|_| count > 0);
+            let next = next.ok_or_else(|| layout_row("a recipe or view has no segment, or there are too many", row))?;
+            *segments = core::mem::replace(&mut end, next)..next;
+        }
+        self.segments = parse_segments(&mut reader, at(end))?;
+        self.parse_ranges(&mut reader, counts)?;
         for row in 0..reader.u16()? {
             let coder = Coder::parse(&mut reader)?;
-            if found.coders.last().is_some_and(|last| *last >= coder) {
+            if self.coders.last().is_some_and(|last| *last >= coder) {
                 return Err(layout_row("coders do not ascend", row.into()));
             }
-            found.coders.push(coder);
+            self.coders.push(coder);
         }
-        reader.finish()?;
-        found.number()?;
-        found.measure(own)?;
-        found.check_depths()?;
-        found.check_used()?;
-        Ok(found)
+        reader.finish()
     }
 
     /// Notes which object each recipe is of.
@@ -254,18 +274,6 @@ fn depth_over(below: impl Iterator<Item = u8>, row: usize) -> Result<u8, Error> 
         deepest if deepest < DEPTH_MAX => Ok(deepest + 1),
         _ => Err(layout_row("a recipe or view uses a later one, or too many are made of each other", row)),
     }
-}
-
-/// Reads how many segments each view and recipe has. Returns their ranges.
-fn parse_counts(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Range<u32>>, Error> {
-    let counts = reader.planes::<4>(count)?.u32s();
-    let mut end = 0_u32;
-    let ranges = counts.enumerate().map(|(row, count)| {
-        let next = end.checked_add(count).filter(|_| count > 0);
-        let next = next.ok_or_else(|| layout_row("a recipe or view has no segment, or there are too many", row))?;
-        Ok(core::mem::replace(&mut end, next)..next)
-    });
-    ranges.collect()
 }
 
 /// Reads the columns of the segments. Their places, and the first of their ranges, are not known yet.

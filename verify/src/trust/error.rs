@@ -49,7 +49,7 @@ pub enum Error {
         floor: u64,
     },
     /// It is for other devices.
-    #[error("it is for devices tagged {tags:?}, but this device is tagged {device:?}")]
+    #[error("it is for devices tagged {}, but this device is tagged {}", quoted(.tags), quoted(.device))]
     Incompatible {
         /// The bundle's tags.
         tags: Vec<String>,
@@ -57,11 +57,17 @@ pub enum Error {
         device: Vec<String>,
     },
     /// It is for certain devices, and no tags were stated for this one.
-    #[error("it is for devices tagged {tags:?}, but this device has no tags")]
+    #[error("it is for devices tagged {}, but this device has no tags", quoted(.tags))]
     DeviceUnknown {
         /// The bundle's tags.
         tags: Vec<String>,
     },
+}
+
+/// Returns tags in quotation marks.
+fn quoted(tags: &[String]) -> String {
+    let quoted: Vec<String> = tags.iter().map(|tag| format!("\"{tag}\"")).collect();
+    quoted.join(", ")
 }
 
 impl Error {

@@ -164,12 +164,18 @@ export function listed(bases) {
 export function wordsOfSafe({ head, summary, deep, bases }, { needed }, { baseFault }) {
   const title = `Safe to install: ${head.name}, version ${head.version}`;
   const signed = needed > 1 ? `Signed by ${needed} keys you trust` : "Signed by a key you trust";
-  if (bases) return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is every file that results with ${listed(bases)}.` };
+  const { made = 0 } = summary;
+  const making = made === 0 ? "" : ` ${made === 1 ? "One file is made" : `${made} files are made`} from others by the device, which then checks ${made === 1 ? "it" : "each of them"}.`;
+  if (bases) {
+    const files = made === 0 ? "every file" : "every other file";
+    return { tone: "good", title, text: `${signed}; every byte is undamaged, and so is ${files} that results with ${listed(bases)}.${making}` };
+  }
   if (summary.delta) {
     const why = baseFault === undefined ? "" : `This page did not check it over its base: ${/** @type {Error} */ (baseFault).message}. `;
     if (why) return { tone: "good", title, text: `${signed}; every byte is undamaged. ${why}The device checks the result against its installed version.` };
     return { tone: "good", title, text: `${signed}; every byte is undamaged. It is a delta: the device checks the result against its installed version.` };
   }
-  const checked = deep ? "every byte and the content of every file are undamaged" : "every byte is undamaged";
-  return { tone: "good", title, text: `${signed}; ${checked}.` };
+  const files = made === 0 ? "every file" : "every other file";
+  const checked = deep ? `every byte and the content of ${files} are undamaged` : "every byte is undamaged";
+  return { tone: "good", title, text: `${signed}; ${checked}.${making}` };
 }
