@@ -14,7 +14,7 @@ mod wait;
 pub use desk::{Desk, program};
 pub use mounted::Mounted;
 pub use noise::noise;
-pub use run::{kill_after, out, outcome, said, text, told};
+pub use run::{kill_after, out, outcome, peak_of, said, text, told};
 pub use skipped::{has, skipped};
 pub use times::set_mtime;
 pub use users::{NOBODY, as_root, can_chown, is_root};

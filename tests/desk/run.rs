@@ -1,6 +1,6 @@
 //! Programs, how they ended, and what they printed.
 
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -30,6 +30,29 @@ pub fn out(command: &mut Command) -> String {
     let done = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(done.status.success(), "{command:?}: {}: {}", done.status, said(&done));
     text(&done.stdout)
+}
+
+/// Runs a program that must succeed, and returns the most memory that it had (`VmHWM`, proc_pid_status(5)), in bytes: `getrusage` would count what
+/// this process had when it started the other one.
+///
+/// # Panics
+///
+/// Panics if it does not start, or fails.
+#[track_caller]
+pub fn peak_of(command: &mut Command) -> u64 {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let mut peak = 0;
+    let status = loop {
+        let told = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let most = told.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
+        peak = most.map_or(peak, |most: u64| most << 10);
+        match child.try_wait().expect("it is a child") {
+            Some(status) => break status,
+            None => sleep(Duration::from_millis(2)),
+        }
+    };
+    assert!(status.success(), "{command:?}");
+    peak
 }
 
 /// Starts a program, and kills it after this time.

@@ -1,9 +1,11 @@
 //! Kills runs at random moments: the output must be old or complete, and a repeated command must complete it and leave nothing behind.
 
 use std::os::unix::process::ExitStatusExt as _;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
+use xtask::shell::run as run_tool;
 
 use super::findings::Findings;
 use super::ground::Ground;
@@ -13,7 +15,7 @@ use super::verbs::{Disturbed, VERBS, Verb, prepare};
 use crate::random::Random;
 
 /// The commands to kill, and how many killed runs each is tested with.
-const CASES: [(Verb, u32); 6] = [
+const CASES: [(Verb, u32); 8] = [
     (VERBS[0], 200),
     (Verb { name: "pack over an old bundle", start: "start-bundle", ..VERBS[0] }, 50),
     (VERBS[1], 200),
@@ -36,6 +38,29 @@ const CASES: [(Verb, u32); 6] = [
         },
         50,
     ),
+    (
+        Verb {
+            name: "unpack what recipes make",
+            line: "sealift unpack made.sealift work/out/target TRUST --quiet",
+            ..VERBS[1]
+        },
+        100,
+    ),
+    (
+        Verb {
+            name: "update by a delta with recipes",
+            line: "sealift unpack made-delta.sealift work/out/target --update --delete TRUST --quiet",
+            ..VERBS[2]
+        },
+        100,
+    ),
+];
+
+/// Bundles of the new tree with recipes.
+#[rustfmt::skip] // a table
+const MADE: [&str; 2] = [
+    "sealift pack new -o made.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet --recipes",
+    "sealift pack new -o made-delta.sealift --name os --bundle-version 2 --key key --chunk-size 64KiB --quiet --recipes --base old.sealift --trust signers",
 ];
 
 /// One in this many killed runs is discarded with `clean`; the others are repeated.
@@ -44,7 +69,16 @@ const CLEANED: u32 = 4;
 pub(crate) fn run() -> Result<()> {
     let ground = Ground::new("kills")?;
     let mut random = Random::new()?;
-    let known = prepare(&ground, |dir| trees::real(dir, &mut Random::fixed()))?;
+    let known = prepare(&ground, |dir| {
+        trees::real(dir, &mut Random::fixed())?;
+        // Archives and compressed files that recipes make.
+        let archive = [dir.join("some.tar"), dir.join("some.zip")];
+        run_tool(Command::new("tar").arg("-cf").arg(&archive[0]).arg("-C").arg(dir).args(["lib/json", "lib/html"]))?;
+        run_tool(Command::new("python3").args(["-m", "zipfile", "-c"]).arg(&archive[1]).arg(dir.join("lib/xml")))
+    })?;
+    for line in MADE {
+        ground.run(line)?;
+    }
     let mut findings = Findings::default();
     for (verb, kills) in &CASES {
         kill_often(&ground, &Disturbed { verb, known: &known }, *kills, &mut random, &mut findings)?;

@@ -5,4 +5,5 @@ mod damaged;
 mod deltas;
 mod desk;
 mod inside;
+mod stores;
 mod targets;

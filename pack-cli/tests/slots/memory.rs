@@ -1,9 +1,6 @@
 //! A delta to a slot takes what its root declares, and at most 64 MiB more, however large the image is.
 
-use std::process::Stdio;
-use std::time::Duration;
-
-use sealift_desk::noise;
+use sealift_desk::{noise, peak_of};
 
 use crate::desk::{MIB, Slots};
 
@@ -30,27 +27,11 @@ fn a_delta_takes_what_is_declared() {
     for (bundle, more) in [("large-2.sealift", "--base image:a"), ("large-1.sealift", "--adopt --allow-downgrade")] {
         let info = slots.json(&format!("info {bundle} --trust signers --json"));
         let declared = info["cost"]["memory_bytes"].as_u64().unwrap();
-        let peak = peak_of(&slots, &format!("unpack {bundle} image:b {more} --trust signers --quiet --progress none"));
+        let peak = peak_of(
+            &mut slots.command(&format!("unpack {bundle} image:b {more} --trust signers --quiet --progress none")),
+        );
         assert!(peak > 0 && peak <= declared + MORE, "{bundle}: {} MiB, declared {} MiB", peak >> 20, declared >> 20);
         let wanted = if bundle == "large-2.sealift" { "large-2/root.img" } else { "large-1/root.img" };
         assert!(slots.read("b") == slots.read(wanted), "{bundle}");
     }
-}
-
-/// Runs a line, and returns the most memory that the program had (`VmHWM`, proc_pid_status(5)), in bytes: `getrusage` would count what this process had
-/// when it started the other one.
-fn peak_of(slots: &Slots, line: &str) -> u64 {
-    let mut child = slots.command(line).stdout(Stdio::null()).spawn().unwrap();
-    let mut peak = 0;
-    let status = loop {
-        let told = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let most = told.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.parse().ok());
-        peak = most.map_or(peak, |most: u64| most << 10);
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None => std::thread::sleep(Duration::from_millis(2)),
-        }
-    };
-    assert!(status.success(), "{line}");
-    peak
 }
