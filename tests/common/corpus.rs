@@ -11,7 +11,7 @@ use crate::delta::ByteDifference;
 use crate::keys::{Key, strings};
 use crate::pkcs7::{CERTIFICATE, kernel_signature};
 use crate::reader::{open, open_whole};
-use crate::targets::{difference_input, layout_input, suffix_input};
+use crate::targets::{delta_layout_input, difference_input, layout_input, suffix_input};
 use crate::vector::{Vector, load_requests};
 
 /// Returns the folder of the corpora.
@@ -70,6 +70,14 @@ fn of_delta(vector: &Vector, all: &[Vector], delta: &Delta) -> Vec<Seed> {
     let seed = |target, bytes| (target, vector.name.clone(), bytes);
     vec![
         seed("preamble_head", delta.head.encode()),
+        seed(
+            "delta_layout",
+            delta_layout_input(
+                delta.head.root().maxima.piece_log2 - 12,
+                &delta.difference.encode().expect("it fits"),
+                &delta.layout.encode().expect("it fits"),
+            ),
+        ),
         seed("difference", difference_input(base.index.bytes(), &delta.difference.encode().expect("it fits"))),
         seed("opener", [&[0, 7, 100, 255][..], &vector.bytes].concat()),
     ]

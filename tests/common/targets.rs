@@ -27,10 +27,11 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 17] = [
+pub const ALL: [Target; 18] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
+    ("delta_layout", delta_layout),
     ("frame", frame),
     ("opener", opener),
     ("bundle_deep", bundle_deep),
@@ -164,6 +165,31 @@ pub fn layout(data: &[u8]) {
     }
     let Ok(maxima) = maxima(&index, &layout, piece_log2, 10) else { return };
     assert!(maxima.chunks_stored >= maxima.chunk_stored.into());
+}
+
+/// The input of [`delta_layout`].
+pub fn delta_layout_input(piece_log2: u8, difference: &[u8], layout: &[u8]) -> Vec<u8> {
+    [&[piece_log2][..], &narrow(difference.len()).to_le_bytes(), difference, layout].concat()
+}
+
+/// A delta bundle's layout encodes to the bytes that it was parsed from, unless these have unknown sections; what is stored for each object, and what
+/// making all of them takes, can be told.
+pub fn delta_layout(data: &[u8]) {
+    let Some((piece_log2, mut bytes)) = data.split_first() else { return };
+    let piece_log2 = 12 + piece_log2 % 15;
+    let Some(difference) = part(&mut bytes) else { return };
+    let Ok(difference) = Difference::parse(difference, ENTRIES_MAX, INDEX_LEN) else { return };
+    let Ok(layout) = Layout::parse(bytes, &Objects::from(&difference), piece_log2) else { return };
+    let encoded = layout.encode().expect("it fits");
+    assert_eq!(Layout::parse(&encoded, &Objects::from(&difference), piece_log2).as_ref(), Ok(&layout));
+    assert!(encoded == bytes || encoded.len() < bytes.len());
+    let recipes = &layout.recipes;
+    for (number, _) in Row::all(difference.objects()) {
+        assert!(recipes.stored_of(number).iter().all(|stored| recipes.of(*stored).is_none()));
+    }
+    if let Ok(sums) = RecipeSums::of(recipes, difference.objects()) {
+        assert_eq!(sums.leaves, wide(recipes.leaves.len()));
+    }
 }
 
 /// The input of [`difference`].

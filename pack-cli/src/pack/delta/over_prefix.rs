@@ -11,8 +11,12 @@ const LISTS: i32 = 12;
 /// If lists compress the data to less than one part in this many, a tree would not save enough for its time (spec/rationale.md, "A prefix is what
 /// the base has").
 const LITTLE: usize = 320;
-/// log2 of the largest window whose every position fits a tree of the usual size.
-const TREE_WINDOW: u32 = 23;
+/// log2 of the largest window for which a tree is made: it takes eight bytes of memory for each of its positions.
+const TREE_WINDOW: u32 = 25;
+/// log2 of the largest window whose every position fits the tree of the highest levels.
+const LEVELS_TREE: u32 = 23;
+/// log2 of the largest table of a tree's roots.
+const ROOTS: u32 = 24;
 
 /// Compresses `data` into one frame, with `prefix` before it.
 pub(super) fn compress(level: i32, data: &[u8], prefix: &[u8]) -> Result<Vec<u8>, String> {
@@ -51,8 +55,11 @@ fn prefix_parameters(context: &mut CCtx<'_>, level: i32, len: usize) -> Result<(
         // the last 2^26 positions of the largest windows.
         let table_log = window_log.min(if is_quick { 20 } else { 26 });
         parameters.extend([CParameter::HashLog(table_log), CParameter::ChainLog(table_log)]);
+    } else if window_log > LEVELS_TREE {
+        // Two entries for each position.
+        parameters.extend([CParameter::HashLog(window_log.min(ROOTS)), CParameter::ChainLog(window_log + 1)]);
     }
-    if window_log > if is_quick { 20 } else { TREE_WINDOW } {
+    if window_log > if is_quick { 20 } else { LEVELS_TREE } {
         parameters.push(CParameter::EnableLongDistanceMatching(true));
     }
     for parameter in parameters {
