@@ -5,6 +5,7 @@
 mod desk;
 mod mounted;
 mod noise;
+mod partition;
 mod run;
 mod skipped;
 mod times;
@@ -14,6 +15,7 @@ mod wait;
 pub use desk::{Desk, program};
 pub use mounted::Mounted;
 pub use noise::noise;
+pub use partition::{add_partition, remove_partition};
 pub use run::{kill_after, out, outcome, peak_of, said, text, told};
 pub use skipped::{has, skipped};
 pub use times::set_mtime;

@@ -13,6 +13,8 @@ fn podman(desk: &Images) -> Command {
     command.args(["--runroot", &desk.path("running").display().to_string()]);
     command.args(["--storage-driver", "vfs", "--cgroup-manager", "cgroupfs", "--events-backend", "none"]);
     command.args(["--runtime", "runc"]);
+    // Podman 5 warns of machines such as this one.
+    command.env("PODMAN_IGNORE_CGROUPSV1_WARNING", "1");
     command
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Desk, has, is_root, noise, out, said, skipped, text, told};
+use sealift_desk::{Desk, add_partition, has, is_root, noise, out, remove_partition, said, skipped, text};
 
 pub(crate) const MIB: usize = 1 << 20;
 /// No multiple of a sector, and with the last piece shorter than the others.
@@ -29,8 +29,8 @@ pub(crate) struct Loop(pub(crate) String);
 impl Drop for Loop {
     fn drop(&mut self) {
         // Most have no partitions, and it may have been detached already.
-        for number in ["1", "2"] {
-            let _ = Command::new("delpart").args([&self.0, number]).output();
+        for number in 1..=2 {
+            let _ = remove_partition(&self.0, number);
         }
         let _ = Command::new("losetup").args(["-d", &self.0]).output();
     }
@@ -144,8 +144,8 @@ pub(crate) fn partitioned(slots: &Slots, uuid: &str) -> Option<(Loop, [String; 2
 /// Attaches the disk that [`partitioned`] made.
 pub(crate) fn attached(slots: &Slots) -> Option<(Loop, [String; 2])> {
     let disk = slots.attach("disk", &[])?;
-    for (number, start) in [("1", "2048"), ("2", "18432")] {
-        let (status, said) = told(slots.command_of("addpart").args([&disk.0, number, start, "16384"]));
+    for (number, start) in [(1, 2048), (2, 18432)] {
+        let (status, said) = add_partition(&disk.0, number, start, 16384);
         if status != Some(0) {
             skipped(&format!("needs partitions of loop devices: {said}"));
             return None;

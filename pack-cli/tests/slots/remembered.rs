@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use sealift_desk::{Mounted, has, out};
+use sealift_desk::{Mounted, add_partition, has, out, remove_partition};
 
 use crate::desk::{LEN, Slots, assert_has, attached, image, partitioned, start_of};
 
@@ -194,8 +194,8 @@ fn a_partition_that_was_resized_is_told_as_such() {
     let slots = Slots::new();
     let Some((disk, [a, _])) = partitioned(&slots, "00000003") else { return };
     slots.does(&format!("unpack 1.sealift {a}"));
-    out(slots.command_of("delpart").args([&disk.0, "1"]));
-    out(slots.command_of("addpart").args([&disk.0, "1", "2048", "14336"]));
+    assert_eq!(remove_partition(&disk.0, 1).0, Some(0));
+    assert_eq!(add_partition(&disk.0, 1, 2048, 14336).0, Some(0));
     let why = "was resized since sealift wrote it: its partition had 8388608 bytes, and has 7340032";
     let (status, said) = slots.ends(&format!("status {a}"));
     // Words are wrapped.

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use sealift::Error;
 use sealift::source::{OpenCache, Source, SourceOptions};
-use sealift_desk::{Desk, Mounted, as_root, has, noise, out, skipped, told};
+use sealift_desk::{Desk, Mounted, add_partition, as_root, has, noise, out, remove_partition, skipped, told};
 
 /// Noise, zeros that a file need not have on the disk, zeros between data, and an end that is no whole block.
 const LEN: u64 = (5 << 20) + 3 * 512;
@@ -158,7 +158,7 @@ fn what_is_mounted_read_write_is_refused() {
 
     // A part of it.
     let sectors = (16 << 20) / 512 - 8;
-    let (status, said) = told(Command::new("addpart").args([&device.0, "1", "8", &sectors.to_string()]));
+    let (status, said) = add_partition(&device.0, 1, 8, sectors);
     if status != Some(0) {
         return skipped(&format!("needs partitions of loop devices: {said}"));
     }
@@ -168,7 +168,7 @@ fn what_is_mounted_read_write_is_refused() {
     let mounted = Mounted::at(point.clone());
     is_refused(&point);
     drop(mounted);
-    out(Command::new("delpart").args([&device.0, "1"]));
+    assert_eq!(remove_partition(&device.0, 1).0, Some(0));
     desk.good(&pack);
 }
 

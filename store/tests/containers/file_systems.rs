@@ -1,6 +1,6 @@
 //! Images of squashfs, EROFS and ext4.
 
-use sealift_desk::{Desk, noise};
+use sealift_desk::{Desk, noise, told};
 use sealift_store::container::{BlockCodec, Hint, Kind};
 
 use crate::checked::{check, structure_len};
@@ -79,6 +79,15 @@ fn erofs() {
     }
 }
 
+/// Returns the option of mke2fs(8) for revision 0, which has another name since 1.47.1.
+fn revision_0(desk: &Desk) -> &'static str {
+    zeros(desk, "img", 1 << 20);
+    let newer = "-E revision=0";
+    let line = format!("mke2fs -q -F -t ext2 -O none {newer} img");
+    let (status, _) = told(desk.command_of("bash").args(["-ec", &line]));
+    if status == Some(0) { newer } else { "-r 0" }
+}
+
 #[test]
 fn ext4() {
     let desk = Desk::new();
@@ -91,7 +100,8 @@ fn ext4() {
         "-t ext4 -O sparse_super2,bigalloc",
         "-t ext3",
         "-t ext2 -b 1024",
-        "-t ext2 -r 0 -O none",
+        "-t ext2 -O none",
+        &format!("-t ext2 -O none {}", revision_0(&desk)),
     ];
     for options in images {
         zeros(&desk, "img", 64 << 20);
