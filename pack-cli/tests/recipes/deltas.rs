@@ -23,6 +23,27 @@ fn a_delta_has_what_changed_in_the_image() {
 }
 
 #[test]
+fn an_appimage_is_a_program_and_an_image() {
+    let Some(images) = Images::new() else { return };
+    let mut runtime = std::fs::read("/bin/true").unwrap();
+    runtime[8..11].copy_from_slice(b"AI\x02");
+    for version in 1..=2 {
+        let image = images.read(&format!("{version}/os.squashfs"));
+        images.write(&format!("app-{version}/x.AppImage"), [&runtime[..], &image].concat());
+    }
+    let pack = "--name os --key release --recipes";
+    images.good(&format!("pack app-1 -o app-1.sealift --bundle-version 1 {pack}"));
+    images.good(&format!("pack app-2 -o app-2.sealift --bundle-version 2 {pack} --base app-1.sealift --trust signers"));
+    let (delta, of_image) = (images.len("app-2.sealift"), images.len("delta.sealift"));
+    assert!(delta < of_image + 1000, "{delta} bytes, and {of_image} without the program");
+    images.does("unpack app-1.sealift app");
+    images.does("unpack app-2.sealift app --update");
+    assert!(images.read("app/x.AppImage") == images.read("app-2/x.AppImage"));
+    let listed = images.good("ls app-1.sealift x.AppImage//image//etc");
+    assert!(listed.contains("file-3"), "{listed}");
+}
+
+#[test]
 fn a_slot_is_a_base_of_an_image_s_delta() {
     let Some(images) = Images::new() else { return };
     images.does("unpack 1.sealift image:a");

@@ -40,6 +40,8 @@ pub enum Kind {
     Bzip2,
     /// A PE program with sections, such as a unified kernel image.
     Pe,
+    /// An AppImage of type 2.
+    AppImage,
 }
 
 impl Kind {
@@ -64,6 +66,7 @@ impl Kind {
             Self::Lz4 => "lz4",
             Self::Bzip2 => "bzip2",
             Self::Pe => "pe",
+            Self::AppImage => "appimage",
         }
     }
 }

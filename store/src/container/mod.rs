@@ -5,6 +5,7 @@
 //! is refused with a [`ContainerFault`], in bounded time and memory, and its bytes are then taken as they are.
 
 mod anatomy;
+mod appimage;
 mod ar;
 mod archive_path;
 mod block;

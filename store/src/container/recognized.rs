@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::limits::Limits;
 use super::read_at::ReadAt;
 use super::reader::Reader;
-use super::{ar, cpio, erofs, ext4, fat, gpt, iso9660, mbr, pe, squashfs, stream, tar, zip};
+use super::{appimage, ar, cpio, erofs, ext4, fat, gpt, iso9660, mbr, pe, squashfs, stream, tar, zip};
 use sealift_format::num::up_to;
 
 /// The bytes at the start that tell all kinds apart: ISO 9660 has its mark at 32 KiB.
@@ -23,12 +23,13 @@ impl Kind {
             return Some(kind);
         }
         // What has a mark at its start comes first; last, what has hardly one. An ISO 9660 file system may have a partition table, too.
-        let kinds: [(Recognizes, Self); 12] = [
+        let kinds: [(Recognizes, Self); 13] = [
             (squashfs::is, Self::Squashfs),
             (zip::is, Self::Zip),
             (cpio::is, Self::Cpio),
             (ar::is, Self::Ar),
             (pe::is, Self::Pe),
+            (appimage::is, Self::AppImage),
             (iso9660::is, Self::Iso9660),
             (tar::is, Self::Tar),
             (erofs::is, Self::Erofs),
@@ -66,6 +67,7 @@ impl Anatomy {
             Kind::Ar => ar::read(&reader),
             Kind::Zip => zip::read(&reader),
             Kind::Pe => pe::read(&reader),
+            Kind::AppImage => appimage::read(&reader),
             Kind::Gzip | Kind::Xz | Kind::Zstd | Kind::Lz4 | Kind::Bzip2 => stream::read(&reader),
         };
         anatomy.map(Some)

@@ -3,7 +3,7 @@
 use std::fs;
 
 use sealift_desk::{Desk, noise, out};
-use sealift_store::container::{Blocks, Content, Kind};
+use sealift_store::container::{Anatomy, Blocks, Content, Kind, Limits};
 
 use crate::checked::{anatomy, check, contents};
 use crate::given::{Contents, files, made, text, tree, zeros};
@@ -126,6 +126,29 @@ fn iso9660() {
     // A disk image at the same time.
     out(desk.command_of("xorrisofs").args(["-quiet", "-R", "-partition_offset", "16", "-o", "img", "tree"]));
     check(&desk.path("img"), Kind::Iso9660, &expected);
+}
+
+#[test]
+fn app_images() {
+    let desk = Desk::new();
+    tree(&desk);
+    if !made(&desk, "mksquashfs tree squash -quiet -no-progress") {
+        return;
+    }
+    let image = [runtime(), desk.read("squash")].concat();
+    desk.write("img", &image);
+    check(&desk.path("img"), Kind::AppImage, &[("image".to_owned(), desk.read("squash"))].into());
+    // Without anything behind the program.
+    desk.write("img", runtime());
+    let bytes = fs::File::open(desk.path("img")).unwrap();
+    assert!(Anatomy::of(&bytes, &Limits::default()).is_err());
+}
+
+/// Returns a program with the mark of AppImage's, which is in padding.
+fn runtime() -> Vec<u8> {
+    let mut program = fs::read("/bin/true").unwrap();
+    program[8..11].copy_from_slice(b"AI\x02");
+    program
 }
 
 #[test]

@@ -179,6 +179,19 @@ fn of_disks() {
 }
 
 #[test]
+fn of_programs() {
+    // The header of a 64-bit program with two section headers, and what follows these.
+    let mut image = vec![0; 64 + 2 * 64];
+    let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+    put(0, b"\x7fELF\x02\x01\x01\0AI\x02");
+    for (at, value) in [(0x28, 64), (0x3a, 64), (0x3c, 2)] {
+        put(at, &[value]);
+    }
+    image.extend(noise(1, 40));
+    check("AppImage", &image);
+}
+
+#[test]
 fn of_archives() {
     made_and_checked(&[
         ("tar -cf img --format=gnu tree", 0),
