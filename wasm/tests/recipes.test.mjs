@@ -60,7 +60,8 @@ test("a full bundle is checked as it is stored, and the page says what the devic
   const report = await page.locator("sealift-verifier").evaluate(({ reports }) => reports[0]);
   assert.deepEqual([report.ok, report.summary.made, report.summary.files], [true, 1, 2]);
   await page.locator(".row", { has: page.getByText("both.tar", { exact: true }) }).first().click();
-  await page.getByText("This page cannot read it: recipes make it").waitFor();
+  await page.getByText("The device makes this file from others, and then checks it.").waitFor();
+  await page.getByText("every byte, and the content of every file but the 1 that the device makes").waitFor();
   await page.locator(".row", { has: page.getByText("notes", { exact: true }) }).first().click();
   await page.getByRole("button", { name: "Save this file" }).waitFor();
   await leave();

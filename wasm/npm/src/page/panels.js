@@ -84,9 +84,11 @@ export function damage({ count: all, names }) {
  * Returns what was checked, with what and when, for printing.
  * @param {import("../../element.js").Report} report
  */
-export function proof({ sha256, checked, sound, deep, base, policy, page }) {
+export function proof({ sha256, checked, sound, deep, base, summary, policy, page }) {
   const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
-  const depth = !sound ? "not every byte" : base?.checked ? `every byte, and the content of every file, with ${listed(base.bases ?? [])}` : deep ? "every byte, and the content of every file" : "every byte";
+  const files = summary?.made ? `every file but the ${summary.made} that the device makes` : "every file";
+  const content = `every byte, and the content of ${files}`;
+  const depth = !sound ? "not every byte" : base?.checked ? `${content}, with ${listed(base.bases ?? [])}` : deep ? content : "every byte";
   const rows = /** @type {[string, any][]} */ ([
     ["SHA-256 of the file", key(sha256)],
     ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],

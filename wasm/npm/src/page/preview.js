@@ -59,6 +59,10 @@ export class Preview {
       const found = await dmVerity(this.#bundle, entry);
       if (turn === this.#turn && found) fill(image, ...ofImage(found));
     } catch (error) {
+      if (turn === this.#turn && /** @type {{ code?: unknown }} */ (error).code === "unsupported") {
+        fill(content, h("p", { class: "quiet" }, "The device makes this file from others, and then checks it. sealift cat shows it."));
+        return;
+      }
       const isStream = error instanceof TypeError && !this.#bundle.isSeekable;
       const why = isStream ? "The server sends the file only as a whole. Download it and choose it here, to see what is in its files." : `This page cannot read it: ${/** @type {Error} */ (error).message}`;
       if (turn === this.#turn) fill(content, h("p", { class: "fault" }, why));
