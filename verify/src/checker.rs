@@ -19,7 +19,7 @@ pub enum Depth {
     Objects,
 }
 
-/// Checks chunks of one bundle. Its results are for a [`VerityTable`], of which there is only one for all checkers.
+/// Checks chunks of one bundle. Its results are for a [`VerityTable`](crate::objects::VerityTable), of which there is only one for all checkers.
 #[derive(Debug)]
 pub struct ObjectChecker {
     decoder: ChunkDecoder,
