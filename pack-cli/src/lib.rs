@@ -223,7 +223,7 @@ pub use sealift_store::install::{
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
     ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, ImageFault, Input, Keeps, LeftRun, Medium,
-    Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Phase, Progress, RecordFault, RepoFault, SlotFault,
+    Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Origin, Phase, Progress, RecordFault, RepoFault, SlotFault,
     Snapshot, Times, Tree, Unopened, Visited, base, seal, source,
 };
 pub use sealift_verify::content::ContentError;

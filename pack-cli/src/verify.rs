@@ -75,7 +75,7 @@ pub fn verify_opened(
     input.finish(head)?;
     let file_bytes = head.file_len();
     let dm_verity = match (depth, &opened) {
-        (Depth::Objects, Opened::Whole(bundle)) if input.file().is_some() => {
+        (Depth::Objects, Opened::Whole(bundle)) if input.origin().is_some() => {
             Some(dm_verity::check(input, bundle, &bases, jobs, progress)?)
         }
         _ => None,

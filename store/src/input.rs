@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, Opener, Step};
 
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
+use crate::origin::Origin;
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -26,7 +28,7 @@ pub struct Unopened {
 }
 
 enum From {
-    File { file: File, len: u64 },
+    Origin(Arc<Origin>),
     Pipe { pipe: Box<dyn Read + Send>, at: u64 },
 }
 
@@ -53,7 +55,7 @@ impl Input {
         }
         let path = path.to_owned();
         if metadata.is_file() {
-            return Ok(Self { path, from: From::File { file, len: metadata.len() } });
+            return Ok(Self { path, from: From::Origin(Arc::new(Origin::file(file, metadata.len()))) });
         }
         Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
     }
@@ -119,7 +121,7 @@ impl Input {
 
     fn opener(&self, limits: Limits) -> Opener {
         let len = match &self.from {
-            From::File { len, .. } => Some(*len),
+            From::Origin(origin) => Some(origin.len()),
             From::Pipe { .. } => None,
         };
         Opener::new(len, limits)
@@ -138,7 +140,7 @@ impl Input {
     fn read_some(&mut self, buffer: &mut [u8], offset: u64) -> Result<usize, Error> {
         loop {
             let result = match &mut self.from {
-                From::File { file, .. } => file.read_at(buffer, offset),
+                From::Origin(origin) => origin.read_at(buffer, offset),
                 From::Pipe { pipe, at } => pipe.read(buffer).inspect(|len| *at += num::wide(*len)),
             };
             match result {
@@ -204,8 +206,8 @@ impl Input {
     /// Returns an error if the input is truncated, if it continues after the bundle's end, or if `take` fails.
     pub fn read_behind(&mut self, head: &Head, mut take: impl FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let (mut at, end) = (head.head_len(), head.file_len());
-        if let From::File { len, .. } = &self.from
-            && *len > end
+        if let From::Origin(origin) = &self.from
+            && origin.len() > end
         {
             return Err(FormatError::Trailing { expected: end }.into());
         }
@@ -225,7 +227,7 @@ impl Input {
     /// # Errors
     /// Returns an error if the pipe ends too early, continues after the bundle's end, or that directory has too little space.
     pub fn keep_chunks(&mut self, head: &Head) -> Result<(), Error> {
-        if matches!(self.from, From::File { .. }) {
+        if matches!(self.from, From::Origin(_)) {
             return Ok(());
         }
         let folder = std::env::temp_dir();
@@ -240,15 +242,15 @@ impl Input {
             at += num::wide(len);
         }
         self.finish(head)?;
-        self.from = From::File { file, len: end };
+        self.from = From::Origin(Arc::new(Origin::file(file, end)));
         Ok(())
     }
 
-    /// Returns the file, if the input is one: for threads that read directly.
+    /// Returns what can be read at any offset, for threads that read directly; none for a pipe.
     #[must_use]
-    pub fn file(&self) -> Option<&File> {
+    pub fn origin(&self) -> Option<&Arc<Origin>> {
         match &self.from {
-            From::File { file, .. } => Some(file),
+            From::Origin(origin) => Some(origin),
             From::Pipe { .. } => None,
         }
     }

@@ -30,6 +30,7 @@ pub mod kernel;
 mod made_spool;
 mod medium;
 mod oci;
+mod origin;
 pub mod ostree;
 mod progress;
 pub mod recipe;
@@ -48,6 +49,7 @@ pub use fs::{
 };
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};
+pub use origin::Origin;
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

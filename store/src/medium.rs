@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +11,7 @@ use sealift_format::num;
 use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Row};
 
 use crate::made_spool::MadeSpool;
+use crate::origin::Origin;
 use crate::{Error, Input};
 
 /// The open file of a bundle, even if another file takes its name later. The path is opened again only if the medium fails, for example because it
@@ -19,7 +19,7 @@ use crate::{Error, Input};
 #[derive(Debug)]
 pub struct Medium {
     path: PathBuf,
-    file: RwLock<Arc<File>>,
+    origin: RwLock<Arc<Origin>>,
     advice: Advice,
     /// The bytes of the head.
     head: Vec<u8>,
@@ -59,15 +59,14 @@ impl Medium {
     /// Returns an error if the input is a pipe, or cannot be read.
     pub fn new(input: &Input, head: &Head, advice: Advice) -> Result<Self, Error> {
         let path = input.path().to_owned();
-        let Some(file) = input.file() else {
+        let Some(origin) = input.origin() else {
             return Err(Error::unexpected(&path, "is a pipe, but has to be read at any offset"));
         };
-        let failed = |error| Error::io("read", &path, error);
-        let file = file.try_clone().map_err(failed)?;
-        advise(&file, advice);
-        let head_bytes = start_of(&file, num::size(head.head_len())).map_err(failed)?;
+        origin.advise(advice);
+        let head_bytes =
+            start_of(origin, num::size(head.head_len())).map_err(|error| Error::io("read", &path, error))?;
         Ok(Self {
-            file: RwLock::new(Arc::new(file)),
+            origin: RwLock::new(Arc::clone(origin)),
             advice,
             head: head_bytes,
             chunks_at: head.chunks_at(),
@@ -95,18 +94,18 @@ impl Medium {
     pub fn read_chunk(&self, chunk: &Chunk, stored: &mut Vec<u8>) -> Result<(), Error> {
         stored.resize(num::at(chunk.stored_len), 0);
         let place = self.place(chunk);
-        let file = Arc::clone(&self.file.read());
-        let read = file.read_exact_at(stored, place);
+        let origin = Arc::clone(&self.origin.read());
+        let read = origin.read_exact_at(stored, place);
         let read = match read {
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => match self.open_again() {
-                Some(file) => file.read_exact_at(stored, place),
+                Some(origin) => origin.read_exact_at(stored, place),
                 None => Err(error),
             },
             read => read,
         };
         read.map_err(|error| match error.kind() {
             ErrorKind::UnexpectedEof => {
-                let len = self.file.read().metadata().map_or(place, |found| found.len());
+                let len = self.origin.read().len_now().unwrap_or(place);
                 FormatError::Truncated { len, expected: Some(self.len) }.into()
             }
             _ => Error::io("read", &self.path, error),
@@ -114,26 +113,22 @@ impl Medium {
     }
 
     /// Opens the path again, if it leads to the same bundle.
-    fn open_again(&self) -> Option<Arc<File>> {
+    fn open_again(&self) -> Option<Arc<Origin>> {
         // Otherwise, opening a fifo of that name would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
-        let is_same = file.metadata().ok()?.is_file() && start_of(&file, self.head.len()).ok()? == self.head;
-        advise(&file, self.advice);
-        let file = Arc::new(file);
-        is_same.then(|| *self.file.write() = Arc::clone(&file))?;
-        Some(file)
+        let found = file.metadata().ok()?;
+        let origin = Arc::new(Origin::file(file, found.len()));
+        let is_same = found.is_file() && start_of(&origin, self.head.len()).ok()? == self.head;
+        origin.advise(self.advice);
+        is_same.then(|| *self.origin.write() = Arc::clone(&origin))?;
+        Some(origin)
     }
 }
 
-fn advise(file: &File, advice: Advice) {
-    // This is only a hint, which some file systems do not support.
-    let _ = rustix::fs::fadvise(file, 0, None, advice);
-}
-
-fn start_of(file: &File, len: usize) -> io::Result<Vec<u8>> {
+fn start_of(origin: &Origin, len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; len];
-    file.read_exact_at(&mut bytes, 0)?;
+    origin.read_exact_at(&mut bytes, 0)?;
     Ok(bytes)
 }
 
@@ -146,8 +141,8 @@ mod tests {
     /// A medium whose file cannot be read any more: it is open only for writing.
     fn gone(path: &Path) -> Medium {
         let file = File::options().append(true).open(path).expect("it is there");
-        let file = RwLock::new(Arc::new(file));
-        Medium { path: path.to_owned(), file, advice: Advice::Random, head: b"head".to_vec(), chunks_at: 4, len: 8 }
+        let origin = RwLock::new(Arc::new(Origin::file(file, 8)));
+        Medium { path: path.to_owned(), origin, advice: Advice::Random, head: b"head".to_vec(), chunks_at: 4, len: 8 }
     }
 
     #[test]

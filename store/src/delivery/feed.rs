@@ -1,9 +1,8 @@
 //! Hands chunks to threads in the file's order.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
@@ -12,6 +11,7 @@ use sealift_format::num;
 use sealift_format::{Chunk, Error as FormatError, Head, Row};
 
 use crate::input::Input;
+use crate::origin::Origin;
 use crate::threads::panic_guard::OnPanic;
 use crate::threads::team::team;
 use crate::{Error, Progress};
@@ -22,8 +22,8 @@ pub struct ChunkScheduler<'a> {
     chunks: &'a [Chunk],
     wanted: &'a [Row<Chunk>],
     progress: &'a Progress,
-    /// The input if it is a file: each thread reads it directly.
-    file: Option<File>,
+    /// The input unless it is a pipe: each thread reads it directly.
+    origin: Option<Arc<Origin>>,
     path: PathBuf,
     /// Called when a thread fails.
     stop: Option<&'a (dyn Fn() + Sync)>,
@@ -56,9 +56,9 @@ impl<'a> ChunkScheduler<'a> {
         input: &'a mut Input,
         progress: &'a Progress,
     ) -> Self {
-        let (path, file) = (input.path().to_owned(), input.file().and_then(|file| file.try_clone().ok()));
+        let (path, origin) = (input.path().to_owned(), input.origin().cloned());
         let state = Mutex::new(FeedState { input, next: 0, failed: None });
-        Self { head, chunks, wanted, progress, file, path, stop: None, hot: None, state }
+        Self { head, chunks, wanted, progress, origin, path, stop: None, hot: None, state }
     }
 
     /// Calls `stop` when a thread fails, so that no other thread waits for its work.
@@ -138,14 +138,14 @@ impl<'a> ChunkScheduler<'a> {
         };
         state.next += 1;
         let chunk = &self.chunks[number.at()];
-        let Some(file) = &self.file else {
+        let Some(origin) = &self.origin else {
             state.input.read_chunk(self.head, chunk, stored)?;
             return Ok(Some(number));
         };
         drop(state);
         stored.resize(num::at(chunk.stored_len), 0);
         let at = self.head.chunks_at() + chunk.offset;
-        file.read_exact_at(stored, at).map_err(|error| match error.kind() {
+        origin.read_exact_at(stored, at).map_err(|error| match error.kind() {
             std::io::ErrorKind::UnexpectedEof => {
                 FormatError::Truncated { len: at, expected: Some(self.head.file_len()) }.into()
             }

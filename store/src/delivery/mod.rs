@@ -72,7 +72,7 @@ impl<'a> Delivery<'a> {
         };
         // The chunks of the hot set come first, even if they lie at the end of the file.
         let mut wanted = plan.chunks().to_vec();
-        if let Some(hot) = hot.as_ref().filter(|_| input.file().is_some()) {
+        if let Some(hot) = hot.as_ref().filter(|_| input.origin().is_some()) {
             wanted.sort_by_key(|chunk| !hot.contains(&chunk.number()));
         }
         let chunks = ChunkScheduler::new(&bundle.head, &bundle.layout.chunks, &wanted, input, progress);

@@ -80,8 +80,9 @@ mod tests {
     }
 
     fn zstd(plain: &[u8]) -> Vec<u8> {
-        let mut stored = Vec::with_capacity(zstd_safe::compress_bound(plain.len()));
-        zstd_safe::compress(&mut stored, plain, 3).expect("compressed");
+        let mut stored = vec![0; zstd_safe::compress_bound(plain.len())];
+        let len = zstd_safe::compress(&mut stored[..], plain, 3).expect("compressed");
+        stored.truncate(len);
         stored
     }
 
