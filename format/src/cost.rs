@@ -30,15 +30,17 @@ const BASE_LEN: u64 = 12 << 20;
 /// Bytes of memory for each byte of a layout with recipes: a segment of one range has 21 bytes there and 56 in memory, in lists that grow, and
 /// what makes objects has copies.
 const SEGMENTS_PER_BYTE: u64 = 10;
-/// The largest bytes of chunks and of segments that are kept for what is made next.
-const CACHE_LEN: u64 = 64 << 20;
+/// The largest bytes of chunks that are kept for what is made next.
+const CHUNKS_LEN: u64 = 64 << 20;
+/// The largest bytes of segments that are made together or kept, but for one that is larger, of which the root says the memory.
+const CODED_LEN: u64 = 24 << 20;
 
 /// Returns the bytes of memory that making objects takes on a thread: the pieces at hand, one for each depth, the chunks and segments that are kept, and
 /// what an encoder takes.
 fn making(sums: &RecipeSums, piece_len: u64, chunk_len: u64) -> u64 {
     let pieces = sums.made_bytes.min(piece_len.saturating_mul(DEPTH_MAX.into()));
-    let chunks = chunk_len.saturating_mul(6).min(CACHE_LEN.max(chunk_len));
-    let coded = sums.encoded_bytes().saturating_add(sums.made_bytes).saturating_add(sums.decoded_bytes).min(CACHE_LEN);
+    let chunks = chunk_len.saturating_mul(6).min(CHUNKS_LEN.max(chunk_len));
+    let coded = sums.encoded_bytes().saturating_add(sums.made_bytes).saturating_add(sums.decoded_bytes).min(CODED_LEN);
     [pieces, chunks, coded].iter().fold(sums.memory, |sum, len| sum.saturating_add(*len))
 }
 

@@ -1,7 +1,7 @@
 //! The content of one file, read only from the chunks that hold it.
 
 use js_sys::Array;
-use sealift_format::{Bundle, InodeKind, Kind, Object, Opened, Row};
+use sealift_format::{Bundle, Chunk, InodeKind, Kind, Object, Opened, Row};
 use sealift_verify::content::{ChunkDecoder, portions_of};
 use wasm_bindgen::JsValue;
 
@@ -20,11 +20,12 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     let InodeKind::Regular(number) = bundle.index.inode(row.inode).kind else {
         return Err(misuse("it is not a regular file"));
     };
-    if bases.is_made(bundle, number, bundle.homes()[number.at()]) {
+    let home = bundle.homes()[number.at()];
+    if bases.is_made(bundle, number, home) {
         let fact = "recipes make it, which this reader does not do: use sealift cat";
         return Err(refusal(Kind::Unsupported, &fact));
     }
-    let (base, portions) = portions(bundle, bases, number);
+    let (base, portions) = portions(bundle, bases, number, home);
     let held = base.map_or(bundle, |base| bases.bundle(base));
     let parts: Result<Array, JsValue> = portions.iter().map(|(_, chunk)| place(held, *chunk)).collect();
     let chunks = portions.iter().map(|(_, chunk)| JsValue::from(chunk.map(Row::number))).collect::<Array>();
@@ -37,11 +38,11 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     ]))
 }
 
-/// Returns the portions of an object with their chunks, and the base that has it.
-fn portions(bundle: &Bundle, bases: &Bases, object: Row<Object>) -> (Option<u32>, Portions) {
+/// Returns the portions of an object, which is in the group of chunk `home` or in pieces, with their chunks, and the base that has it.
+fn portions(bundle: &Bundle, bases: &Bases, object: Row<Object>, home: Option<Row<Chunk>>) -> (Option<u32>, Portions) {
     match bases.portions(object) {
         Some((base, portions)) => (Some(base), portions),
-        None => (None, portions_of(bundle, object, bundle.homes()[object.at()]).collect()),
+        None => (None, portions_of(bundle, object, home).collect()),
     }
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn part(opened: &Opened, bases: &Bases, object: u32, part: u32, store
     let bundle = whole(opened)?;
     let object = Row::new(object).filter(|object| object.at() < bundle.index.objects().len());
     let object = object.ok_or_else(|| misuse("there is no such object"))?;
-    let (base, portions) = portions(bundle, bases, object);
+    let (base, portions) = portions(bundle, bases, object, bundle.homes()[object.at()]);
     let Some(&(portion, chunk)) = usize::try_from(part).ok().and_then(|part| portions.get(part)) else {
         return Err(misuse("there is no such part"));
     };

@@ -25,7 +25,7 @@ use crate::threads::parallel::map;
 pub use decode::decode;
 pub use encoders::encode;
 
-/// The bytes of input that are encoded or decoded together, on all threads, unless a single segment has more.
+/// The bytes of input and output that are encoded or decoded together, on all threads, unless a single segment has more.
 const BATCH_LEN: u64 = 8 << 20;
 /// Coded segments that stay in memory: files in an image share blocks, and what is read next often begins in the middle of one.
 const KEPT: usize = 16;
@@ -67,15 +67,15 @@ impl Maker {
         let mut rows =
             (of.start..).zip(segments).skip(first).take_while(|(_, segment)| segment.offset < range.end).peekable();
         while rows.peek().is_some() {
-            let (mut batch, mut coded, mut input) = (Vec::new(), Vec::new(), 0);
-            while let Some((row, segment)) = rows.next_if(|_| input < BATCH_LEN) {
+            let (mut batch, mut coded, mut taken) = (Vec::new(), Vec::new(), 0);
+            while let Some((row, segment)) = rows.next_if(|_| taken < BATCH_LEN) {
                 batch.push((row, segment));
                 if is_coded(segment) && !self.kept.iter().any(|(kept, _)| *kept == row) {
                     let mut bytes = Vec::new();
                     for part in recipes.ranges(segment) {
                         read(part.of, part.offset..part.offset + part.len, &mut bytes)?;
                     }
-                    input += wide(bytes.len());
+                    taken += wide(bytes.len()) + segment.len;
                     coded.push((row, segment, bytes));
                 }
             }
