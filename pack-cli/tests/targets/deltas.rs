@@ -83,6 +83,21 @@ fn it_brings_what_the_base_lacks() {
 }
 
 #[test]
+fn a_changed_copy_of_a_file_that_stays_is_found_by_its_content() {
+    let desk = Installed::new();
+    let mut content = noise(2, 100_000);
+    desk.write("tree/original", &content);
+    desk.install(1, "one");
+    content[50_000..50_010].copy_from_slice(b"0123456789");
+    fs::create_dir(desk.path("tree/far")).unwrap();
+    desk.write("tree/far/away.bin", content);
+    desk.delta(&["1.sealift"], "delta.sealift");
+    assert!(desk.len("delta.sealift") < 4_000, "{} bytes", desk.len("delta.sealift"));
+    desk.good("unpack delta.sealift one --allow-unsigned");
+    desk.assert_same("one", "tree");
+}
+
+#[test]
 fn a_target_that_kept_nothing_is_hashed() {
     let desk = versions();
     fs::remove_dir_all(desk.path(".one.sealift-state")).unwrap();

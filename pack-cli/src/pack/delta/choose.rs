@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use sealift_format::num;
-use sealift_format::{BaseObject, Row, Rows};
+use sealift_format::{BaseObject, Object, Row, Rows};
 
 use super::{row, similar};
 use crate::pack::PackOptions;
@@ -19,6 +19,11 @@ use sealift_store::source::Source;
 const SMALL: u64 = 64 << 10;
 /// The most base objects for a small object.
 const SEVERAL: usize = 3;
+
+/// A base is far if this number times the bytes of the carried objects is at least its own bytes.
+const FAR: u64 = 8;
+/// The most base objects of which all are compared by content: each takes 600 bytes of memory for it.
+const MOST: usize = 1 << 18;
 
 /// A file of a base.
 struct BaseFile {
@@ -37,7 +42,8 @@ struct Names<'a> {
     by_directory: HashMap<&'a [u8], Vec<usize>>,
 }
 
-/// Returns, for each carried object, the base objects that resemble it, the best first.
+/// Returns, for each carried object, the base objects that resemble it, the best first. By content, objects at new paths are compared with all of a
+/// far base, and of a near one those that resemble none by name with what was removed.
 pub(super) fn choose(
     sources: &[&Source],
     packed: &Sequenced,
@@ -63,23 +69,40 @@ pub(super) fn choose(
             paths.get(object).map_or_else(Vec::new, |path| names.resembling(path, most))
         })
         .collect();
-    let taken: HashSet<_> = choice.iter().flatten().copied().collect();
-    let known: HashSet<[u8; 32]> = packed.objects.iter().map(|object| object.id).collect();
-    // Files that were removed and that resemble no file by name may have been moved and changed.
-    let mut gone: Vec<_> = files
-        .iter()
-        .map(|file| file.object)
-        .filter(|object| !taken.contains(object) && bases.object(*object).is_some_and(|row| !known.contains(&row.id)))
-        .collect();
-    gone.sort_unstable();
-    gone.dedup();
-    let alone: Vec<usize> = (0..carried.len()).filter(|at| choice[*at].is_empty()).collect();
-    let objects: Vec<_> = alone.iter().map(|at| carried[*at]).collect();
-    let found = similar::find(sources, packed, &objects, bases, &gone, options.jobs, progress)?;
-    for (at, found) in alone.into_iter().zip(found) {
-        choice[at].extend(found);
+    let mut with: Vec<_> = files.iter().map(|file| file.object).collect();
+    with.sort_unstable();
+    with.dedup();
+    let is_far = is_far(packed, carried, bases, &with);
+    if !is_far {
+        // Files that were removed and that resemble no file by name may have been moved and changed.
+        let taken: HashSet<_> = choice.iter().flatten().copied().collect();
+        let known: HashSet<[u8; 32]> = packed.objects.iter().map(|object| object.id).collect();
+        let is_gone = |row: &Object| !known.contains(&row.id);
+        with.retain(|object| !taken.contains(object) && bases.object(*object).is_some_and(is_gone));
+    }
+    let is_new = |at: &usize| match paths.get(&carried[*at]) {
+        Some(path) if is_far => !names.by_path.contains_key(&path[..]),
+        _ => choice[*at].is_empty(),
+    };
+    let new: Vec<usize> = (0..carried.len()).filter(is_new).collect();
+    let objects: Vec<_> = new.iter().map(|at| carried[*at]).collect();
+    let found = similar::find(sources, packed, &objects, bases, &with, options.jobs, progress)?;
+    for (at, found) in new.into_iter().zip(found) {
+        let Some(found) = found else { continue };
+        // What they share is known; of the others, only their names.
+        let most = if row(packed, carried[at]).size() <= SMALL { SEVERAL } else { 1 };
+        choice[at].retain(|other| *other != found);
+        choice[at].insert(0, found);
+        choice[at].truncate(most);
     }
     Ok(choice)
+}
+
+/// Returns whether so much is new that to read all of the bases takes little of the time of compressing it.
+fn is_far(packed: &Sequenced, carried: &[Row<PackedObject>], bases: &Bases, with: &[Row<BaseObject>]) -> bool {
+    let of_bases: u64 = with.iter().filter_map(|object| bases.object(*object)).map(|row| row.size).sum();
+    let new: u64 = carried.iter().map(|object| row(packed, *object).size()).sum();
+    with.len() <= MOST && new.saturating_mul(FAR) >= of_bases
 }
 
 /// Returns the non-empty, readable regular files of all bases, in order.

@@ -15,6 +15,8 @@ use sealift_store::threads::parallel::map_with;
 const SKETCH: usize = 24;
 /// The least number of hashes that similar contents share.
 const COMMON: usize = 3;
+/// The most base objects that are examined for one hash: what thousands share, such as a licence, says little.
+const MOST_WITH: usize = 256;
 /// Bytes of a content that are examined.
 const LOOKED_AT: u64 = 8 << 20;
 /// The smallest content that is examined.
@@ -23,21 +25,21 @@ const LEAST: u64 = 64;
 /// The smallest hashes of all runs of eight bytes.
 type Sketch = Vec<u64>;
 
-/// Returns, for each of `objects`, the most similar one of the base objects `gone`, if any is similar.
+/// Returns, for each of `objects`, the most similar one of the base objects `with`, if any is similar.
 pub(super) fn find(
     sources: &[&Source],
     packed: &Sequenced,
     objects: &[Row<PackedObject>],
     bases: &Bases,
-    gone: &[Row<BaseObject>],
+    with: &[Row<BaseObject>],
     jobs: usize,
     progress: &Progress,
 ) -> Result<Vec<Option<Row<BaseObject>>>, Error> {
-    if objects.is_empty() || gone.is_empty() {
+    if objects.is_empty() || with.is_empty() {
         return Ok(vec![None; objects.len()]);
     }
     let start = || (BaseReader::new(bases), Vec::new());
-    let of_gone = map_with(jobs.max(1), gone, start, |(reader, buffer), &object| {
+    let of_bases = map_with(jobs.max(1), with, start, |(reader, buffer), &object| {
         progress.check()?;
         buffer.clear();
         let size = bases.object(object).map_or(0, |row| row.size);
@@ -57,17 +59,23 @@ pub(super) fn find(
         content.finish()?;
         Ok(sketch(buffer))
     })?;
-    let mut with: HashMap<u64, Vec<usize>> = HashMap::new();
-    for (at, hash) in of_gone.iter().enumerate().flat_map(|(at, sketch)| sketch.iter().map(move |hash| (at, *hash))) {
-        with.entry(hash).or_default().push(at);
-    }
+    let mut known: Vec<(u64, usize)> = of_bases
+        .into_iter()
+        .enumerate()
+        .flat_map(|(at, sketch)| sketch.into_iter().map(move |hash| (hash, at)))
+        .collect();
+    known.sort_unstable();
+    let with_hash = |hash: u64| {
+        let start = known.partition_point(|(other, _)| *other < hash);
+        known[start..].iter().take_while(move |(other, _)| *other == hash).map(|(_, at)| *at).take(MOST_WITH)
+    };
     let nearest = |sketch: &Sketch| {
         let mut common: HashMap<usize, usize> = HashMap::new();
-        for at in sketch.iter().filter_map(|hash| with.get(hash)).flatten() {
-            *common.entry(*at).or_default() += 1;
+        for at in sketch.iter().flat_map(|hash| with_hash(*hash)) {
+            *common.entry(at).or_default() += 1;
         }
         let best = common.into_iter().max_by_key(|(at, count)| (*count, std::cmp::Reverse(*at)))?;
-        (best.1 >= COMMON).then(|| gone[best.0])
+        (best.1 >= COMMON).then(|| with[best.0])
     };
     Ok(of_objects.iter().map(nearest).collect())
 }
