@@ -2,53 +2,34 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { sealift, vectors } from "./bundle.mjs";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
+import { vectors } from "./bundle.mjs";
+import { desk } from "./chosen.mjs";
 
 const all = new Map(vectors().map((vector) => [vector.name.replace(".vec", ""), vector]));
 /** Those that are good over their bases, and bring files. */
 const GOOD = ["good-delta", "good-delta-suffix", "good-delta-two-bases", "good-delta-ostree", "good-delta-ostree-history"];
 const WHOLE = "every byte is undamaged, and so is every file that results with";
 
-let [folder, server, people, signers] = [];
-const at = (name) => join(folder, `${name}.sealift`);
-const run = (...args) => execFileSync(sealift, args, { stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 28 });
+let [made, folder, at, run, chosen] = [];
 const basesOf = (name) => all.get(name).keys.base;
 const withBases = (name) => basesOf(name).flatMap((base) => ["--base", at(base)]);
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "sealift-delta-"));
-  run("key", "generate", "-o", join(folder, "release"));
-  signers = `* namespaces="sealift" ${readFileSync(join(folder, "release.pub"), "utf8").trim()}`;
-  writeFileSync(join(folder, "signers"), `${signers}\n`);
-  for (const name of [...GOOD, "difference-digest", "object-id-delta"]) {
-    for (const each of [name, ...basesOf(name)]) writeFileSync(at(each), all.get(each).bytes);
-    const { name: own, version } = JSON.parse(run("info", at(name), "--json")).identity;
-    run("sign", at(name), "--key", join(folder, "release"), "--name", own, "--bundle-version", String(version));
-  }
-  server = await site({ bundles: folder });
-  people = visitors(server);
+  made = await desk(({ folder, signers, at, run, key }) => {
+    writeFileSync(join(folder, "signers"), `${signers}\n`);
+    for (const name of [...GOOD, "difference-digest", "object-id-delta"]) {
+      for (const each of [name, ...basesOf(name)]) writeFileSync(at(each), all.get(each).bytes);
+      const { name: own, version } = JSON.parse(run("info", at(name), "--json")).identity;
+      run("sign", at(name), ...key, "--name", own, "--bundle-version", String(version));
+    }
+  });
+  ({ folder, at, run, chosen } = made);
 });
-after(async () => {
-  await people?.close();
-  await server?.close();
-  if (folder) rmSync(folder, { recursive: true });
-});
-
-/** A page at which this delta was chosen. */
-async function chosen(name) {
-  const visitor = await people.visit({ signers });
-  await visitor.choose(at(name));
-  await visitor.verdict("Safe to install");
-  const banner = (text) => visitor.page.locator(".view:not([hidden]) .banner", { hasText: text }).waitFor({ timeout: 60_000 });
-  return { ...visitor, banner };
-}
+after(() => made?.close());
 
 /** Whether the program finds a regular file there. */
 async function isFile(name, path) {
@@ -100,7 +81,7 @@ test("what is added and removed is counted the same with and without the base", 
   for (const path of ["old/kept/a", "old/gone/a", "old/gone/deep/b", "old/replaced"]) write(path);
   for (const path of ["new/kept/a", "new/kept/b", "new/fresh/a", "new/fresh/deep/b", "new/fresh/deep/c", "new/replaced/a"]) write(path);
   execFileSync("find", [join(folder, "old"), join(folder, "new"), "-exec", "touch", "--date=@1700000000", "{}", "+"]);
-  const pack = (tree, name, ...more) => run("pack", join(folder, tree), "-o", at(name), "--name", "os", "--key", join(folder, "release"), ...more);
+  const pack = (tree, name, ...more) => run("pack", join(folder, tree), "-o", at(name), "--name", "os", ...made.key, ...more);
   pack("old", "before", "--bundle-version", "1");
   pack("new", "after", "--bundle-version", "2", "--base", at("before"), "--allow-unsigned");
   const { page, banner, leave } = await chosen("after");

@@ -2,57 +2,37 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 
-import { sealift } from "./bundle.mjs";
+import { desk } from "./chosen.mjs";
 import { openBundle } from "../npm/src/index.js";
-import { site } from "./site.mjs";
-import { visitors } from "./visitors.mjs";
 
 const MADE = "One file is made from others by the device, which then checks it.";
 
-let [folder, server, people, signers] = [];
-const at = (name) => join(folder, `${name}.sealift`);
-const run = (...args) => execFileSync(sealift, args, { stdio: ["ignore", "pipe", "pipe"] });
-const policy = () => ({ allowedSigners: signers });
+let [made, at, chosen] = [];
+const policy = () => ({ allowedSigners: made.signers });
 
 /** Writes a tree with an archive of two files, one of which lies beside it, and packs it. */
-function pack(version, text, ...more) {
+function pack({ folder, at, run, key }, version, text, ...more) {
   const tree = join(folder, String(version));
   mkdirSync(tree);
   writeFileSync(join(tree, "notes"), text.repeat(2000));
   writeFileSync(join(tree, "other"), "no file beside it ".repeat(2000));
   execFileSync("tar", ["-cf", join(tree, "both.tar"), "-C", tree, "notes", "other"]);
   rmSync(join(tree, "other"));
-  run("pack", tree, "-o", at(version), "--name", "os", "--bundle-version", String(version), "--key", join(folder, "release"), "--recipes", ...more);
+  run("pack", tree, "-o", at(version), "--name", "os", "--bundle-version", String(version), ...key, "--recipes", ...more);
 }
 
 before(async () => {
-  folder = mkdtempSync(join(tmpdir(), "sealift-recipes-"));
-  run("key", "generate", "-o", join(folder, "release"));
-  signers = `* namespaces="sealift" ${readFileSync(join(folder, "release.pub"), "utf8").trim()}`;
-  pack(1, "as it was ");
-  pack(2, "as it is now ", "--base", at(1), "--allow-unsigned");
-  server = await site({ bundles: folder });
-  people = visitors(server);
+  made = await desk((desk) => {
+    pack(desk, 1, "as it was ");
+    pack(desk, 2, "as it is now ", "--base", desk.at(1), "--allow-unsigned");
+  });
+  ({ at, chosen } = made);
 });
-after(async () => {
-  await people?.close();
-  await server?.close();
-  if (folder) rmSync(folder, { recursive: true });
-});
-
-/** A page at which this bundle was chosen. */
-async function chosen(name) {
-  const visitor = await people.visit({ signers });
-  await visitor.choose(at(name));
-  await visitor.verdict("Safe to install");
-  const banner = (text) => visitor.page.locator(".view:not([hidden]) .banner", { hasText: text }).waitFor({ timeout: 60_000 });
-  return { ...visitor, banner };
-}
+after(() => made?.close());
 
 test("a full bundle is checked as it is stored, and the page says what the device makes", async () => {
   const { page, banner, leave } = await chosen(1);
