@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use sealift_store::fs::found::{found_at, is_directory};
 
 use crate::trust::Guard;
-use crate::{Error, Head, Input, Limits};
+use crate::{Error, Head, Input, Limits, is_damaged_copy};
 
 /// A bundle that the device may install, as far as its head tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ use crate::{Error, Head, Input, Limits};
 pub struct Candidate {
     /// The bundle's path.
     pub path: PathBuf,
+    /// The paths of other copies of it, with the same signed bytes: [`Input::open_copies`] reads from them what is damaged here.
+    pub copies: Vec<PathBuf>,
     /// The bundle's name.
     pub name: String,
     /// The bundle's version.
@@ -56,10 +58,19 @@ pub struct Choice {
     pub passed_over: Vec<PassedOver>,
 }
 
+/// A bundle with its copies, the first of which has a head that the device accepts.
+struct Group {
+    paths: Vec<PathBuf>,
+    head: Head,
+}
+
 /// Examines bundles: files, and the files named `*.sealift`, in any case, in directories. With `name`, only bundles of that name are candidates. `held` lists the
 /// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
 /// delta whose base is among the examined bundles, and last one whose base is neither. If nothing is known of the target, a delta whose base is not
 /// among the examined bundles ranks as if it were installed.
+///
+/// Copies of one bundle are one candidate if the device accepts one of them. Those that it does not accept, for their signatures, are passed over, and
+/// still serve as copies. So does a file with a damaged head that is as long and has the layout or the index.
 ///
 /// # Errors
 /// Returns an error if a directory or the state of the device cannot be read.
@@ -71,47 +82,61 @@ pub fn choose(
     limits: Limits,
 ) -> Result<Choice, Error> {
     let mut choice = Choice::default();
-    let mut heads = Vec::new();
+    let (mut heads, mut unread) = (Vec::new(), Vec::new());
     for path in files(paths)? {
-        let head = match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
-            Ok(head) => head,
-            Err(error) => {
-                choice.passed_over.push(PassedOver { path, version: None, error });
-                continue;
-            }
-        };
-        heads.push((path, head));
+        match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
+            Ok(head) => heads.push((path, head)),
+            Err(error) => unread.push((path, error)),
+        }
     }
     let at_hand = copies(&heads, guard)?;
+    let (mut groups, mut refused): (Vec<Group>, Vec<_>) = (Vec::new(), Vec::new());
     for (path, head) in heads {
         let identity = &head.root().identity;
-        let refused = match (name, guard.judge(&head)) {
+        let refusal = match (name, guard.judge(&head)) {
             (Some(wanted), _) if wanted != identity.name => {
                 Some(Error::OtherName { target: path.clone(), bound: wanted.to_owned(), name: identity.name.clone() })
             }
             (_, Err(error)) if error.kind().is_none() => return Err(error), // the device's state is at fault, not the bundle
             (_, judged) => judged.err(),
         };
-        match refused {
-            Some(error) => choice.passed_over.push(PassedOver { version: Some(identity.version), path, error }),
-            None => {
-                let bases = if holds_base(&head, held) { vec![Vec::new()] } else { bases_of(&head, &at_hand) };
-                let candidate = |bases| Candidate {
-                    path: path.clone(),
-                    name: identity.name.clone(),
-                    version: identity.version,
-                    is_delta: head.root().bases.is_some(),
-                    lacks_base: false,
-                    bases,
-                    file_bytes: head.file_len(),
-                };
-                if bases.is_empty() {
-                    let lacks_base = !held.is_empty();
-                    choice.candidates.push(Candidate { lacks_base, ..candidate(Vec::new()) });
-                }
-                choice.candidates.extend(bases.into_iter().map(candidate));
-            }
+        match (refusal, groups.iter_mut().find(|group| group.head.signed() == head.signed())) {
+            (Some(error), _) => refused.push((path, head, error)),
+            (None, Some(group)) => group.paths.push(path),
+            (None, None) => groups.push(Group { paths: vec![path], head }),
         }
+    }
+    for (path, head, error) in refused {
+        // What follows the head is as good in a copy that lacks a signature.
+        let group = groups.iter_mut().find(|group| group.head.signed() == head.signed());
+        group.into_iter().for_each(|group| group.paths.push(path.clone()));
+        let version = Some(head.root().identity.version);
+        choice.passed_over.push(PassedOver { version, path, error });
+    }
+    for (path, error) in unread {
+        match groups.iter_mut().find(|group| is_damaged_copy(&path, &group.head).is_ok_and(|is_copy| is_copy)) {
+            Some(group) => group.paths.push(path),
+            None => choice.passed_over.push(PassedOver { path, version: None, error }),
+        }
+    }
+    for Group { paths, head } in groups {
+        let Some((path, others)) = paths.split_first() else { continue };
+        let bases = if holds_base(&head, held) { vec![Vec::new()] } else { bases_of(&head, &at_hand) };
+        let candidate = |bases| Candidate {
+            path: path.clone(),
+            copies: others.to_vec(),
+            name: head.root().identity.name.clone(),
+            version: head.root().identity.version,
+            is_delta: head.root().bases.is_some(),
+            lacks_base: false,
+            bases,
+            file_bytes: head.file_len(),
+        };
+        if bases.is_empty() {
+            let lacks_base = !held.is_empty();
+            choice.candidates.push(Candidate { lacks_base, ..candidate(Vec::new()) });
+        }
+        choice.candidates.extend(bases.into_iter().map(candidate));
     }
     let rank = |candidate: &Candidate| {
         let is_over = !candidate.bases.is_empty();

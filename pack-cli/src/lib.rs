@@ -182,6 +182,7 @@ pub mod audit;
 pub mod cat;
 pub mod choose;
 pub mod clean;
+pub mod copies;
 pub mod diff;
 pub mod dm_verity;
 mod files;
@@ -222,9 +223,9 @@ pub use sealift_store::install::{
 };
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
-    ArchiveFault, Aspect, Child, Class, CommitSpec, DirId, Error, FileFault, ImageFault, Input, Keeps, LeftRun, Medium,
-    Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Origin, Phase, Progress, RecordFault, RepoFault, SlotFault,
-    Snapshot, Times, Tree, Unopened, Visited, base, seal, source,
+    ArchiveFault, Aspect, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault, ImageFault,
+    Input, Keeps, LeftRun, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Origin, Phase, Progress,
+    RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited, base, is_damaged_copy, seal, source,
 };
 pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};

@@ -11,7 +11,7 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, 
 
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
-use crate::origin::Origin;
+use crate::origin::{Origin, copies};
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -58,6 +58,16 @@ impl Input {
             return Ok(Self { path, from: From::Origin(Arc::new(Origin::file(file, metadata.len()))) });
         }
         Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
+    }
+
+    /// Opens files that hold the same bundle, to be read as one: what is damaged in one of them is read from the next. The head is that of the first
+    /// file in which it is whole.
+    ///
+    /// # Errors
+    /// Returns an error if a file cannot be opened, is a pipe, or holds another bundle, or if none has a head.
+    pub fn open_copies(paths: &[PathBuf], limits: &Limits) -> Result<Self, Error> {
+        let path = paths.first().cloned().unwrap_or_default();
+        Ok(Self { path, from: From::Origin(Arc::new(copies::open(paths, limits)?)) })
     }
 
     /// Reads a bundle from a pipe; `name` denotes it in messages.

@@ -50,6 +50,7 @@ pub use fs::{
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};
 pub use origin::Origin;
+pub use origin::copies::{CopyStats, DamagedRange, is_damaged_copy};
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

@@ -95,9 +95,9 @@ impl Medium {
         stored.resize(num::at(chunk.stored_len), 0);
         let place = self.place(chunk);
         let origin = Arc::clone(&self.origin.read());
-        let read = origin.read_exact_at(stored, place);
+        let read = origin.read_best(stored, place, &chunk.digest);
         let read = match read {
-            Err(error) if error.kind() != ErrorKind::UnexpectedEof => match self.open_again() {
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof && !origin.has_copies() => match self.open_again() {
                 Some(origin) => origin.read_exact_at(stored, place),
                 None => Err(error),
             },

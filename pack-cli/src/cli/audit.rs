@@ -238,7 +238,7 @@ impl Audit {
             let done = audit(&self.target, None, options, limits(), guard, progress);
             return done.about(&state_path(&self.target)?);
         };
-        let input = BundleArg { bundle: bundle.clone() }.open()?;
+        let input = BundleArg::of(bundle.clone()).open()?;
         audit(&self.target, Some(input), options, limits(), guard, progress).about(bundle)
     }
 

@@ -50,7 +50,7 @@ impl Run<'_> {
         let start = Instant::now();
         let judge = Judge::by(&self.trust.options())?;
         let input = match self.bundle {
-            Some(bundle) => Some(BundleArg { bundle: bundle.to_owned() }.open()?),
+            Some(bundle) => Some(BundleArg::of(bundle.to_owned()).open()?),
             None => None,
         };
         let run = |progress: &Arc<Progress>| self.audit(input, judge.guard(), progress);

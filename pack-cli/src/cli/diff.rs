@@ -124,7 +124,7 @@ impl Diff {
             return Ok(None);
         }
         let open = |argument: &OsStr| {
-            let input = BundleArg { bundle: PathBuf::from(argument) }.open()?;
+            let input = BundleArg::of(PathBuf::from(argument)).open()?;
             input.begin(limits()).about(Path::new(argument))
         };
         let (old, new) = (open(&self.old)?, open(&self.new)?);
@@ -236,7 +236,7 @@ fn read_bundle(argument: &OsStr) -> Result<Option<OpenedBundle>, Failure> {
         let store = argument.display();
         return Err(Failure::usage(format!("{store}: to compare a store with a bundle, use `sealift audit`")));
     }
-    BundleArg { bundle: PathBuf::from(argument) }.read_untrusted().map(Some)
+    BundleArg::of(PathBuf::from(argument)).read_untrusted().map(Some)
 }
 
 /// Returns whether a bundle is the only one of a delta bundle's bases.

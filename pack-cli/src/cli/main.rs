@@ -13,6 +13,7 @@ mod clean;
 mod closed;
 mod compare_args;
 mod completions;
+mod copies;
 mod diff;
 mod diff_inside;
 mod differences;

@@ -80,7 +80,7 @@ impl Simulate {
         let mut bases = SharedBases::new(&given);
         let mut found = Vec::new();
         for path in &self.bundles {
-            let opened = BundleArg { bundle: path.clone() }.read_untrusted()?;
+            let opened = BundleArg::of(path.clone()).read_untrusted()?;
             let (bundle, own) = match bases.complete(opened, path, &Progress::default())? {
                 (Opened::Whole(bundle), own) => (bundle, own),
                 (Opened::Delta(delta), _) => return Err(Error::is_delta(path, &delta).into()),

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use sealift::base::Bases;
+use sealift::copies::together;
 use sealift::dm_verity::may_have_images;
 use sealift::verify::{Depth, VerifyStats, verify_opened};
 use sealift::{Error, Opened, Progress, SharedBases};
@@ -20,6 +21,7 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
 use super::jobs_arg::JobsArg;
+use super::limits::limits;
 use super::log;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
@@ -31,6 +33,9 @@ use super::trust_args::{AdmitArgs, Judge};
 /// Checks the signatures against the allowed signers, then head, layout, index and each chunk, in one pass over the file. Writes nothing,
 /// and does not change which versions this device accepts.
 ///
+/// Copies of one bundle, with the same signatures, are read as one if all of them are damaged: the bundle is sound if each part of it is whole in one of
+/// them. Warnings say where each copy is damaged.
+///
 /// With --deep, then reads disk images in the bundle again, compares them with their dm-verity hash trees, and prints the root hashes; `sealift info
 /// --help` says which images these are. If one differs, the exit status is 1, although the bundle is as it was signed.
 #[derive(Args, Debug)]
@@ -39,6 +44,7 @@ Examples:
   sealift verify os.sealift --trust /etc/sealift/allowed_signers
   sealift verify --deep os.sealift
   sealift verify /media/stick/*.sealift
+  sealift verify /media/stick/os.sealift /media/disc/os.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
     /// The bundles; - reads one from standard input. With several, the exit status is that of the most severe failure: 1, then 3, then 2, then 4
@@ -69,23 +75,31 @@ impl Verify {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let bundles = std::mem::take(&mut self.bundles);
         if let [bundle] = &bundles[..] {
-            self.bundle = BundleArg { bundle: bundle.clone() };
+            self.bundle = BundleArg::of(bundle.clone());
             let given = self.base.given(self.jobs, self.trust.state());
             return self.verify(|opened, path, progress| given.complete(opened, path, progress));
         }
         let given = self.base.given(self.jobs, self.trust.state());
         let mut bases = SharedBases::new(&given);
         let mut worst: Option<Failure> = None;
-        for bundle in bundles {
-            self.bundle = BundleArg { bundle };
-            let done = self.verify(|opened, path, progress| bases.complete(opened, path, progress));
-            let Err(failure) = done else { continue };
-            if failure.is_stop() {
-                return Err(failure);
+        for mut copies in together(&bundles, &limits()) {
+            let bundle = copies.remove(0);
+            self.bundle = BundleArg::with_copies(bundle, copies);
+            let mut failures = Vec::new();
+            failures.extend(self.verify(|opened, path, progress| bases.complete(opened, path, progress)).err());
+            // If one of the copies is sound, the others are not needed, and each is judged alone.
+            for bundle in self.bundle.damaged_beside_sound() {
+                self.bundle = BundleArg::of(bundle);
+                failures.extend(self.verify(|opened, path, progress| bases.complete(opened, path, progress)).err());
             }
-            failure.tell(self.show.json);
-            if worst.as_ref().is_none_or(|worst| failure.gravity() > worst.gravity()) {
-                worst = Some(failure);
+            for failure in failures {
+                if failure.is_stop() {
+                    return Err(failure);
+                }
+                failure.tell(self.show.json);
+                if worst.as_ref().is_none_or(|worst| failure.gravity() > worst.gravity()) {
+                    worst = Some(failure);
+                }
             }
         }
         match worst {
@@ -108,8 +122,16 @@ impl Verify {
         let verified = self.progress.watch(self.show, "Opening", |progress| {
             let (input, opened) = judge.admit(input)?.into_unopened().open_any()?;
             let (opened, bases) = complete(opened, input.path(), progress)?;
-            verify_opened(input, opened, bases, depth, jobs, progress)
+            let origin = input.origin().cloned();
+            let verified = verify_opened(input, opened, bases, depth, jobs, progress)?;
+            if let Some(origin) = origin {
+                origin.examine_copies(&verified.opened.layout().chunks, jobs, progress)?;
+            }
+            Ok(verified)
         });
+        if self.bundle.damaged_beside_sound().is_empty() {
+            self.bundle.tell_of_copies(self.show);
+        }
         let verified = verified.about(&self.bundle.bundle)?;
         judge.warn(self.show);
         verdict_printed(self.print(&verified, &judge, start.elapsed()))?;
@@ -146,10 +168,11 @@ impl Verify {
         if self.show.is_told(&mut out, &summary)? {
             return Ok(());
         }
-        let bundle = escape::text(&shown(&self.bundle.bundle));
+        let bundle = escape::text(&shown(&self.bundle.sound_path()));
         let (name, version) = (&identity.name, identity.version);
         let mark = judge.mark();
         writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
+        self.bundle.print_copies(&mut out)?;
         judge.print_signers(&mut out)?;
         if judge.has_kernel_signature() {
             writeln!(out, "  also has a kernel signature, which only kernels check")?;

@@ -1,5 +1,6 @@
 //! Hands chunks to threads in the file's order.
 
+use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -100,10 +101,15 @@ impl<'a> ChunkScheduler<'a> {
         let mut own = start();
         let mut stored = Vec::new();
         loop {
-            let result = self.next(&mut stored).and_then(|number| match number {
-                Some(number) => {
+            let result = self.next(&mut stored).and_then(|next| match next {
+                Some((number, copy)) => {
                     self.progress.check()?;
-                    work(&mut own, number, &stored)?;
+                    match work(&mut own, number, &stored) {
+                        Err(_) if self.read_again(number, &mut stored, (copy, &Ok(()))) => {
+                            work(&mut own, number, &stored)?;
+                        }
+                        done => done?,
+                    }
                     self.progress.add(num::wide(stored.len()), 0);
                     let is_hot = |hot: &&Hot| hot.chunks.contains(&number.number());
                     if let Some(hot) = self.hot.as_ref().filter(is_hot)
@@ -131,7 +137,8 @@ impl<'a> ChunkScheduler<'a> {
         }
     }
 
-    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<Row<Chunk>>, Error> {
+    /// Reads the next chunk. Returns its number too, and that of the copy that it comes from.
+    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<(Row<Chunk>, usize)>, Error> {
         let mut state = self.state.lock();
         let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
             return Ok(None);
@@ -140,18 +147,28 @@ impl<'a> ChunkScheduler<'a> {
         let chunk = &self.chunks[number.at()];
         let Some(origin) = &self.origin else {
             state.input.read_chunk(self.head, chunk, stored)?;
-            return Ok(Some(number));
+            return Ok(Some((number, 0)));
         };
         drop(state);
         stored.resize(num::at(chunk.stored_len), 0);
         let at = self.head.chunks_at() + chunk.offset;
-        origin.read_exact_at(stored, at).map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => {
+        let (copy, read) = origin.read_chunk(stored, at);
+        if read.is_err() && self.read_again(number, stored, (copy, &read)) {
+            return Ok(Some((number, copy)));
+        }
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
                 FormatError::Truncated { len: at, expected: Some(self.head.file_len()) }.into()
             }
             _ => Error::io("read", &self.path, error),
         })?;
-        Ok(Some(number))
+        Ok(Some((number, copy)))
+    }
+
+    /// Reads a chunk from another copy, if what this one gave is not the chunk. Returns whether there is one that has it.
+    fn read_again(&self, number: Row<Chunk>, stored: &mut [u8], failed: (usize, &io::Result<()>)) -> bool {
+        let (Some(origin), Some(chunk)) = (&self.origin, number.get(self.chunks)) else { return false };
+        origin.read_again(stored, self.head.chunks_at() + chunk.offset, &chunk.digest, failed)
     }
 }
 

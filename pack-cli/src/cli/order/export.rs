@@ -60,7 +60,7 @@ impl Export {
         if is_target(path)? {
             return Err(Failure::usage("--base is for a delta bundle"));
         }
-        let opened = (BundleArg { bundle: path.clone() }).read_untrusted()?;
+        let opened = BundleArg::of(path.clone()).read_untrusted()?;
         match self.base.given(JobsArg::default(), None).complete(opened, path, &Progress::default())? {
             (Opened::Whole(bundle), bases) => OrderProfile::of_delta(&bundle, &bases)
                 .ok_or_else(|| Failure::usage(format!("{} has no order, and neither has its base", path.display()))),
@@ -81,7 +81,7 @@ pub(crate) fn order_of(path: &Path, refused: impl Fn(&Delta) -> Failure) -> Resu
         return OrderProfile::of_target(path)?
             .ok_or_else(|| Failure::usage(format!("{} has no order: {why}", path.display())));
     }
-    match (BundleArg { bundle: path.to_owned() }).read_untrusted()? {
+    match BundleArg::of(path.to_owned()).read_untrusted()? {
         Opened::Whole(bundle) => OrderProfile::of_bundle(&bundle)
             .ok_or_else(|| Failure::usage(format!("{} has no order: it was packed without a profile", path.display()))),
         Opened::Delta(delta) => Err(refused(&delta)),

@@ -32,7 +32,7 @@ use crate::trust_args::AdmitArgs;
 ///
 /// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
 /// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the
-/// next one if the chosen one is damaged.
+/// next one if the chosen one is damaged. Copies of one bundle count as one: what is damaged in a copy is read from another.
 ///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
@@ -63,6 +63,7 @@ Examples:
   sealift unpack os.sealift etc --path etc --allow-unsigned
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack /media/stick /srv/os --name os --update --delete
+  sealift unpack /media/stick/os.sealift /media/disc/os.sealift /srv/os
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo

@@ -61,7 +61,7 @@ impl Unpack {
         if let ([bundle], None) = (&paths[..], &self.name)
             && !is_directory(bundle)?
         {
-            self.bundle = BundleArg { bundle: bundle.clone() };
+            self.bundle = BundleArg::of(bundle.clone());
             return self.run_one();
         }
         if self.base.is_given() {
@@ -85,9 +85,11 @@ impl Unpack {
         let trust = &self.trust.clone();
         let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
         several.take(|candidate| {
-            self.bundle = BundleArg { bundle: candidate.path.clone() };
+            self.bundle = BundleArg::with_copies(candidate.path.clone(), candidate.copies.clone());
             self.base = BaseArgs::of(&candidate.bases);
-            self.run_one()
+            let done = self.run_one();
+            self.bundle.tell_of_copies(self.show);
+            done
         })
     }
 

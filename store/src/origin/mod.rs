@@ -1,0 +1,154 @@
+//! What a bundle is read from, if it can be read at any offset.
+
+pub(crate) mod copies;
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::FileExt as _;
+
+use rustix::fs::Advice;
+use sealift_format::{Chunk, num};
+
+use crate::{Error, Progress};
+use copies::{Copies, CopyStats};
+
+/// The bytes of a bundle, which several threads read at any offset.
+#[derive(Debug)]
+pub struct Origin {
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    File { file: File, len: u64 },
+    Copies(Box<Copies>),
+}
+
+impl Origin {
+    /// A file of `len` bytes.
+    pub(crate) fn file(file: File, len: u64) -> Self {
+        Self { source: Source::File { file, len } }
+    }
+
+    /// Returns the number of bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "nobody asks whether a bundle is empty")]
+    pub fn len(&self) -> u64 {
+        match &self.source {
+            Source::File { len, .. } => *len,
+            Source::Copies(copies) => copies.len(),
+        }
+    }
+
+    /// Reads some bytes from `offset` on, none at the end.
+    ///
+    /// # Errors
+    /// Returns the system's error.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match &self.source {
+            Source::File { file, .. } => file.read_at(buffer, offset),
+            Source::Copies(copies) => copies.read_at(buffer, offset),
+        }
+    }
+
+    /// Fills the buffer with the bytes from `offset` on.
+    ///
+    /// # Errors
+    /// Returns the system's error, or [`ErrorKind::UnexpectedEof`] if there are fewer.
+    pub fn read_exact_at(&self, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !buffer.is_empty() {
+            match self.read_at(buffer, offset) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(len) => {
+                    buffer = &mut buffer[len..];
+                    offset += num::wide(len);
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the stored bytes of a chunk. The copy's number that is returned is for [`Self::read_again`].
+    pub(crate) fn read_chunk(&self, stored: &mut [u8], offset: u64) -> (usize, io::Result<()>) {
+        match &self.source {
+            Source::File { .. } => (0, self.read_exact_at(stored, offset)),
+            Source::Copies(copies) => copies.read_chunk(stored, offset),
+        }
+    }
+
+    /// Reads the stored bytes of a chunk that a copy did not give as they should be, from another copy that has them. Returns whether there is one;
+    /// not if the bytes that were read match their digest, so that the fault is elsewhere. `read` is how reading them ended.
+    pub(crate) fn read_again(
+        &self,
+        stored: &mut [u8],
+        offset: u64,
+        digest: &[u8; 32],
+        (failed, read): (usize, &io::Result<()>),
+    ) -> bool {
+        let Source::Copies(copies) = &self.source else { return false };
+        if read.is_ok() && blake3::hash(stored).as_bytes() == digest {
+            return false;
+        }
+        copies.note(failed, offset..offset.saturating_add(num::wide(stored.len())), read);
+        copies.read_again(stored, offset, digest, failed)
+    }
+
+    /// Reads the stored bytes of a chunk. Only if there are several copies, these are compared with the digest, so that the chunk is read from one that
+    /// has it whole; whoever uses the bytes has to check them.
+    ///
+    /// # Errors
+    /// Returns the system's error, or [`ErrorKind::UnexpectedEof`] if there are fewer.
+    pub(crate) fn read_best(&self, stored: &mut [u8], offset: u64, digest: &[u8; 32]) -> io::Result<()> {
+        let (copy, read) = self.read_chunk(stored, offset);
+        match self.read_again(stored, offset, digest, (copy, &read)) {
+            true => Ok(()),
+            false => read,
+        }
+    }
+
+    /// Returns whether it is several copies of one bundle.
+    pub(crate) fn has_copies(&self) -> bool {
+        matches!(self.source, Source::Copies(_))
+    }
+
+    /// Returns what each copy gave, and where it is damaged; nothing if there is one file.
+    #[must_use]
+    pub fn copies(&self) -> Vec<CopyStats> {
+        match &self.source {
+            Source::File { .. } => Vec::new(),
+            Source::Copies(copies) => copies.stats(),
+        }
+    }
+
+    /// Reads what no one has read of the copies yet, so that [`Self::copies`] tells of all damage. `chunks` are those of the layout, all of which have
+    /// been read.
+    ///
+    /// # Errors
+    /// Returns [`Error::Cancelled`].
+    pub fn examine_copies(&self, chunks: &[Chunk], jobs: usize, progress: &Progress) -> Result<(), Error> {
+        match &self.source {
+            Source::File { .. } => Ok(()),
+            Source::Copies(copies) => copies.examine(chunks, jobs, progress),
+        }
+    }
+
+    /// Returns how many bytes can be read now: fewer than [`Self::len`] if the file was truncated since it was opened.
+    pub(crate) fn len_now(&self) -> io::Result<u64> {
+        match &self.source {
+            Source::File { file, .. } => Ok(file.metadata()?.len()),
+            Source::Copies(copies) => copies.len_now(),
+        }
+    }
+
+    /// Tells the system how the bytes will be read: a hint, which some file systems ignore.
+    pub(crate) fn advise(&self, advice: Advice) {
+        match &self.source {
+            Source::File { file, .. } => {
+                let _ = rustix::fs::fadvise(file, 0, None, advice);
+            }
+            Source::Copies(copies) => copies.advise(advice),
+        }
+    }
+}
