@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use sealift::verify::{Depth, verify_opened};
 use sealift::{GivenBases, Input, Limits, Progress};
 use sealift_format::{Head, Kind, Opened, Request};
-use sealift_tests::content::{of_bundle, of_request};
-use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, walk};
-use sealift_tests::vector::{Check, Vector, folder, load, load_requests, names, names_with_content};
+use sealift_tests::content::{of_bundle, of_list, of_request};
+use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, read_list, walk};
+use sealift_tests::vector::{Check, Vector, folder, load, load_lists, load_requests, names, names_with_content};
 use sealift_tests::vectors;
 
 fn word<T>(result: Result<T, Kind>) -> String {
@@ -67,11 +67,12 @@ fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
 /// A reader of some of the classes knows from the header which vectors are for it.
 #[test]
 fn each_vector_needs_what_its_content_has() {
-    const CLASSES: [&str; 12] = [
+    const CLASSES: [&str; 13] = [
         "core",
         "delta",
         "images",
         "kernel-signatures",
+        "lists",
         "lz4",
         "making",
         "ostree",
@@ -131,6 +132,22 @@ fn requests_are_what_the_vectors_expect() {
         }
     }
     assert_eq!(good, 3);
+}
+
+#[test]
+fn lists_are_what_the_vectors_expect() {
+    let mut good = 0;
+    for vector in load_lists() {
+        let list = read_list(&vector.bytes, vector.trust.as_ref());
+        assert_eq!(word(list.as_ref().map_err(|kind| *kind)), vector.expect, "{}", vector.name);
+        if let Ok(signed) = list {
+            assert_eq!(Some(of_list(&signed)), vector.content, "{}", vector.name);
+            assert_eq!(signed.encode(), vector.bytes, "{}", vector.name);
+            assert_eq!(signed.list().signed().expect("it fits"), signed.signed(), "{}", vector.name);
+            good += 1;
+        }
+    }
+    assert_eq!(good, 5);
 }
 
 /// Returns sizes of portions: all at once, one byte, and a few repeating sequences.
@@ -207,6 +224,7 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
         .collect();
     let mut all: Vec<Vector> = load();
     all.extend(load_requests());
+    all.extend(load_lists());
     let wanted: BTreeSet<_> = all.into_iter().map(|vector| (vector.name, vector.expect)).collect();
     let listed: BTreeSet<_> = found.iter().cloned().collect();
     let (missing, wrong) = (wanted.difference(&listed), listed.difference(&wanted));
@@ -215,11 +233,11 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     assert_eq!(found.len(), listed.len(), "a vector stands twice");
 }
 
-/// Returns the step of core 11.2 in which the reader rejects a vector, 4 also for step 5; 8 stands for what only the bases reveal, and 9 for
-/// requests.
+/// Returns the step of core 11.2 in which the reader rejects a vector, 4 also for step 5; 8 stands for what only the bases reveal, 9 for
+/// requests and 10 for lists.
 fn step(vector: &Vector) -> u8 {
-    if vector.check == Check::Request {
-        return 9;
+    if vector.check >= Check::Request {
+        return if vector.check == Check::Request { 9 } else { 10 };
     }
     let Ok((head, _)) = Head::parse_first(&vector.bytes) else { return 1 };
     let head_len = u64::try_from(head.encode().len()).expect("it fits");
@@ -242,6 +260,7 @@ fn step(vector: &Vector) -> u8 {
 fn the_table_of_checks_has_the_order_of_the_steps() {
     let mut all = load();
     all.extend(load_requests());
+    all.extend(load_lists());
     let mut last = 0;
     for (_, names) in rows_of_checks().into_iter().filter(|(kind, _)| kind != "ok") {
         for name in names {
@@ -251,7 +270,7 @@ fn the_table_of_checks_has_the_order_of_the_steps() {
             last = own;
         }
     }
-    assert_eq!(last, 9);
+    assert_eq!(last, 10);
 }
 
 /// Each row of checks.md cites a part of the specification and its sections: `core 4.3`, `core 1, 4.3`.

@@ -25,6 +25,8 @@ pub enum Part {
     Base,
     /// A request, which states what a target has (requests.md).
     Request,
+    /// The signed list of a channel (channel.md).
+    List,
 }
 
 impl Part {
@@ -32,7 +34,7 @@ impl Part {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request => Kind::Header,
+            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request | Self::List => Kind::Header,
             Self::Layout => Kind::Layout,
             Self::Index => Kind::Index,
             Self::Base => Kind::Base,
@@ -52,6 +54,7 @@ impl fmt::Display for Part {
             Self::Chunk(number) => write!(f, "chunk {number}"),
             Self::Base => f.write_str("base"),
             Self::Request => f.write_str("request"),
+            Self::List => f.write_str("list"),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What a reader finds in a vector, as the JSON that stands beside it (spec/vectors/README.md).
 
 use sealift::Bundle;
-use sealift_format::{Device, Image, Index, Inode, InodeKind, Ref, Request, RootBase, Row};
+use sealift_format::{
+    Device, Envelope, Image, Index, Inode, InodeKind, ListedFile, Ref, Request, RootBase, Row, SignedList,
+};
 use sealift_verify::trust::unknown_envelopes;
 
 /// Returns the content of a bundle; for a delta bundle, that of what it makes with its bases.
@@ -36,6 +38,33 @@ pub fn of_request(request: &Request, index: &Index) -> String {
     content.index(index)
 }
 
+/// Returns the content of a list.
+pub fn of_list(signed: &SignedList) -> String {
+    let (mut content, list) = (Content::default(), signed.list());
+    content.field("name", &text(&list.name));
+    content.field("sequence", &list.sequence.to_string());
+    content.field("created", &list.created.to_string());
+    content.field("expires", &list.expires.to_string());
+    let unknown = signed.envelopes().map(|(kind, _)| kind).filter(|kind| *kind != Envelope::SSH_SIGNATURE);
+    let unknown: Vec<String> = unknown.map(|kind| kind.to_string()).collect();
+    content.field("unknown_envelopes", &format!("[{}]", unknown.join(",")));
+    content.rows("files", list.files.iter().map(file_row));
+    content.end()
+}
+
+fn file_row(row: &ListedFile) -> String {
+    let bases: Vec<String> = row.bases.iter().map(|base| digits(base)).collect();
+    object(keyed([
+        ("file", text(&row.file)),
+        ("version", row.version.to_string()),
+        ("created", row.created.to_string()),
+        ("len", row.len.to_string()),
+        ("root_digest", digits(&row.root_digest)),
+        ("index_digest", digits(&row.index_digest)),
+        ("bases", format!("[{}]", bases.join(","))),
+    ]))
+}
+
 /// There is one key per line; in a list of objects, one row per line.
 #[derive(Default)]
 struct Content(Vec<String>);
@@ -53,6 +82,10 @@ impl Content {
     fn index(mut self, index: &Index) -> String {
         self.rows("refs", index.refs().iter().map(|found| ref_row(index, found)));
         self.rows("entries", entries(index).into_iter());
+        self.end()
+    }
+
+    fn end(self) -> String {
         format!("{{\n{}\n}}\n", self.0.join(",\n"))
     }
 }

@@ -12,7 +12,7 @@ use crate::keys::{Key, strings};
 use crate::pkcs7::{CERTIFICATE, kernel_signature};
 use crate::reader::{open, open_whole};
 use crate::targets::{delta_layout_input, difference_input, layout_input, suffix_input};
-use crate::vector::{Vector, load_requests};
+use crate::vector::{Vector, load_lists, load_requests};
 
 /// Returns the folder of the corpora.
 pub fn folder() -> PathBuf {
@@ -52,6 +52,8 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     }
     let requests = load_requests().into_iter().filter(|vector| vector.expect == "ok");
     seeds.extend(requests.map(|vector| ("request", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
+    let lists = load_lists().into_iter().filter(|vector| vector.expect == "ok");
+    seeds.extend(lists.map(|vector| ("channel", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
     seeds.extend(signatures());
     let signed = vectors.iter().find(|vector| vector.name == "kernel-signature").expect("it is a vector");
     let head = open_whole(&signed.bytes).expect("it is sound").head;

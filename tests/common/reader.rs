@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::{Bundle, Error, Head, Input, Limits, Progress};
-use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, Step, verity};
+use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, SignedList, Step, verity};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_stored};
@@ -18,7 +18,7 @@ use sealift_verify::trust::{
 };
 
 use crate::complete::complete;
-use crate::content::{of_bundle, of_request};
+use crate::content::{of_bundle, of_list, of_request};
 use crate::made::check_all_made;
 use crate::vector::{Check, Trust, Vector};
 
@@ -134,7 +134,7 @@ pub fn read(input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened,
         match check {
             Check::Open => unopened.open_any().map(|(_, opened)| opened),
             Check::Verify => verify(unopened, Depth::Stored, 1, &progress).map(|done| done.opened),
-            Check::Deep | Check::Apply | Check::Request => {
+            Check::Deep | Check::Apply | Check::Request | Check::List => {
                 verify(unopened, Depth::Objects, 2, &progress).map(|done| done.opened)
             }
         }
@@ -186,11 +186,27 @@ pub fn content(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
         let request = Request::parse(&vector.bytes, &Limits::default()).map_err(|error| error.kind())?;
         return Ok(of_request(&request, &index));
     }
+    if vector.check == Check::List {
+        return Ok(of_list(&read_list(&vector.bytes, vector.trust.as_ref())?));
+    }
     let opened = open(&vector.bytes, &[usize::MAX]).map_err(|error| error.kind())?;
     match apply(opened, vector, all)? {
         Opened::Whole(bundle) => Ok(of_bundle(&bundle)),
         Opened::Delta(_) => panic!("{}: a delta bundle has content with its bases alone", vector.name),
     }
+}
+
+/// Reads the list of a channel, and judges it. Without `trust`, only the signatures themselves are checked.
+///
+/// # Errors
+/// Returns the reason why it is rejected.
+pub fn read_list(bytes: &[u8], trust: Option<&Trust>) -> Result<SignedList, Kind> {
+    let list = SignedList::parse(bytes).map_err(|error| error.kind())?;
+    let mut policy = Policy::at(Now::exactly(list.list().created));
+    policy.allow_unsigned = true;
+    let policy = trust.map_or(policy, Trust::policy);
+    policy.judge_list(&list).map_err(|error| error.kind())?;
+    Ok(list)
 }
 
 /// Returns a guard that accepts unsigned bundles and remembers nothing.

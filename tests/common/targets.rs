@@ -5,8 +5,8 @@ use sealift_format::difference::{NewContent, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
-    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Request, Root, Row, check_frame,
-    data_len, frame_window, maxima, verity,
+    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Request, Root, Row, SignedList,
+    check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
@@ -226,6 +226,20 @@ pub fn request(data: &[u8]) {
     assert_eq!(wide(index.bytes().len()), request.base.index_len);
     let of_index = Request::of(&index, request.base.index_digest, request.base.identity.clone());
     assert_eq!(of_index.expect("all ids differ in what was sent").outline(), request.outline());
+}
+
+/// A list re-encodes to the same bytes, and names nothing outside its directory. The input is all but its closing BLAKE3.
+///
+/// # Panics
+/// Panics if one of these does not hold.
+pub fn channel(data: &[u8]) {
+    let bytes = [data, &hash(data)].concat();
+    let Ok(signed) = SignedList::parse(&bytes) else { return };
+    assert_eq!(signed.encode(), bytes);
+    assert_eq!(signed.list().signed().as_deref(), Ok(signed.signed()));
+    for row in &signed.list().files {
+        assert!(!row.file.contains('/') && !row.file.starts_with('.'));
+    }
 }
 
 /// Queries everything that a listing shows.

@@ -40,6 +40,8 @@ pub enum Check {
     Apply,
     /// The input is a request, which is completed with the objects of the bases.
     Request,
+    /// The input is the list of a channel.
+    List,
 }
 
 /// The settings of the administrator and the device.
@@ -71,6 +73,7 @@ impl Vector {
             Check::Deep => {}
             Check::Apply => lines.push(("check", "apply".into())),
             Check::Request => lines.push(("check", "request".into())),
+            Check::List => lines.push(("check", "list".into())),
         }
         lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
@@ -113,6 +116,7 @@ impl Vector {
             ("check", "deep") => self.check = Check::Deep,
             ("check", "apply") => self.check = Check::Apply,
             ("check", "request") => self.check = Check::Request,
+            ("check", "list") => self.check = Check::List,
             ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
             _ => {
@@ -141,7 +145,7 @@ pub fn folder() -> PathBuf {
 /// Returns all bundle vectors in the folder, by name.
 pub fn load() -> Vec<Vector> {
     let mut vectors = load_all();
-    vectors.retain(|vector| vector.check != Check::Request);
+    vectors.retain(|vector| vector.check < Check::Request);
     vectors
 }
 
@@ -149,6 +153,13 @@ pub fn load() -> Vec<Vector> {
 pub fn load_requests() -> Vec<Vector> {
     let mut vectors = load_all();
     vectors.retain(|vector| vector.check == Check::Request);
+    vectors
+}
+
+/// Returns all vectors of lists.
+pub fn load_lists() -> Vec<Vector> {
+    let mut vectors = load_all();
+    vectors.retain(|vector| vector.check == Check::List);
     vectors
 }
 

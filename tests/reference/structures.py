@@ -231,11 +231,16 @@ def compare_index(index, content):
     objects = {(row["size"], row["id"][:16]) for row in entries if "id" in row}
     yield {(size, id_[:8].hex()) for size, id_ in zip(index.objects.size, ids)} & objects, objects
 
+def compare_list(own, content):
+    yield [own.sequence, own.created, own.expires, own.name], [content[key] for key in ("sequence", "created", "expires")] + [content["name"].encode()]
+    yield table(own.rows, "file version created len"), [(row["file"].encode(), row["version"], row["created"], row["len"]) for row in content["files"]]
+    yield [digest.hex() for digest in own.rows.index_digest], [row["index_digest"] for row in content["files"]]
+
 def run(path):
     """Check one vector; return whether it is as described."""
     header, data = split(path)
     keys = dict(line.split(": ", 1) for line in header.decode().split("\n"))
-    type_ = "request" if keys.get("check") == "request" else "bundle"
+    type_ = {"request": "request", "list": "signed_list"}.get(keys.get("check"), "bundle")
     try:
         file = whole(type_, data)
     except Reject as reject:
@@ -243,7 +248,10 @@ def run(path):
         return False
     if keys["expect"] == "ok" and not LACKS.intersection(keys["needs"].split()):
         content = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        for found, want in compare_index(file.outline, content) if type_ == "request" else compare_bundle(file, data, content):
+        compare = {"request": lambda content: compare_index(file.outline, content),
+                   "signed_list": lambda content: compare_list(file.list, content),
+                   "bundle": lambda content: compare_bundle(file, data, content)}
+        for found, want in compare[type_](content):
             assert found == want, f"{path}: {found} is not {want}"
     assert keys["expect"] == "ok" or not MALFORMED.search(path.name), f"{path} is as described"
     return True

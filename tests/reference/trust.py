@@ -1,5 +1,6 @@
 """Signatures and trust (trust). `ssh-keygen` does the cryptography."""
 import base64, os, re, subprocess, sys, tempfile, time
+from functools import partial
 
 from encoding import Cursor, need
 
@@ -34,13 +35,13 @@ def check_p256_point(data):
     good = len(data) == 65 and data[0] == 4 and max(x, y) < P256_PRIME and (y * y - x**3 + 3 * x - P256_B) % P256_PRIME == 0
     need(good, "signature", "no uncompressed point of P-256")
 
-def parse_sshsig(body):
+def parse_sshsig(body, purpose="sealift"):
     """Return the public key of an SSHSIG, after rejecting what ssh-keygen would accept, or None if it is unknown (trust 3)."""
     sshsig = Cursor(body, "signature", ">")
     need(sshsig.read("6sI") == (b"SSHSIG", 1), "signature", "not an SSHSIG of version 1")
     public, namespace, reserved, digest, signature = (sshsig.string("I") for _ in range(5))
     sshsig.end()
-    need((namespace, reserved) == (b"sealift", b""), "signature", "another namespace, or reserved is used")
+    need((namespace, reserved) == (purpose.encode(), b""), "signature", "another namespace, or reserved is used")
     key, signature = Cursor(public, "signature", ">"), Cursor(signature, "signature", ">")
     kind, algorithm, raw = key.string("I"), signature.string("I"), signature.string("I")
     if kind not in ALGORITHMS:
@@ -81,14 +82,14 @@ def parse_sshsig(body):
         check_point(raw[:32])
     return public
 
-def ssh_keygen(signed, body, *arguments, **files):
+def ssh_keygen(signed, body, purpose, *arguments, **files):
     """Check whether `ssh-keygen -Y` accepts a signature; `files` are written beside it under their names."""
     armour = b"-----BEGIN SSH SIGNATURE-----\n%s-----END SSH SIGNATURE-----\n" % base64.encodebytes(body)
     with tempfile.TemporaryDirectory() as directory:
         for name, content in (files | {"sig": armour}).items():
             with open(os.path.join(directory, name), "wb") as file:
                 file.write(content)
-        command = ["ssh-keygen", "-Y", *arguments, "-n", "sealift", "-s", "sig"]
+        command = ["ssh-keygen", "-Y", *arguments, "-n", purpose, "-s", "sig"]
         utc = os.environ | {"TZ": "UTC"}
         run = subprocess.run(command, input=signed, cwd=directory, env=utc, capture_output=True)
         return run.returncode == 0
@@ -96,6 +97,16 @@ def ssh_keygen(signed, body, *arguments, **files):
 def granting(line):
     """Check whether an allowed_signers line has the option `namespaces`, which ssh-keygen does not require (trust 5)."""
     return re.match(r'\s*\S+\s+(\S+,)?namespaces=', re.sub(r'"(\\.|[^"])*"', '""', line), re.I)
+
+def for_purpose(purpose, line):
+    """Let a line for bundles be one for lists as well (channel 4)."""
+    def widened(found):
+        patterns = found[2].split(",")
+        def matches(pattern):
+            return re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), "sealift")
+        good = any(map(matches, patterns)) and not any(matches(one[1:]) for one in patterns if one[:1] == "!")
+        return f'{found[1]}"{purpose if good else found[2]}"'
+    return line if purpose == "sealift" else re.sub(r'(namespaces=)"([^"]*)"', widened, line, count=1, flags=re.I)
 
 SIGNED_DATA = bytes.fromhex("06092a864886f70d010702")
 
@@ -118,33 +129,34 @@ def check_kernel_signatures(bodies):
         der(0x30, der(0xa0, info[len(SIGNED_DATA):]))
         print("note: a signature for the kernel, which counts for nothing here", file=sys.stderr)
 
-def check_signatures(signed, envelopes):
+def check_signatures(signed, envelopes, purpose="sealift"):
     """Return the (public key, body) of each signature that is not unknown, all of which verify: 1 of the list in trust 7."""
     check_kernel_signatures([body for kind, body in envelopes if kind == 2])
     need(sum(kind == 1 for kind, _ in envelopes) <= 64, "signature", "more than 64 signatures")
     keys = []
     for body in (body for kind, body in envelopes if kind == 1):
-        if (key := parse_sshsig(body)) is None:
+        if (key := parse_sshsig(body, purpose)) is None:
             print("note: a signature of an unknown kind, which does not count", file=sys.stderr)
             continue
         keys.append((key, body))
-        need(ssh_keygen(signed, body, "check-novalidate"), "signature", "a signature does not verify")
+        need(ssh_keygen(signed, body, purpose, "check-novalidate"), "signature", "a signature does not verify")
     for kind, _ in envelopes:
         if kind not in (1, 2):
             print(f"note: an envelope of the unknown kind {kind}", file=sys.stderr)
     return keys
 
-def judge(root, signed, keys, policy):
+def judge(root, signed, keys, policy, purpose="sealift"):
     """Check whether the policy trusts the bundle: 2 to 5 of the list in trust 7."""
     given = dict(threshold=["1"], floor=["0"], now=[time.time()]) | policy
     threshold, floor, now = (int(given[key][0]) for key in ("threshold", "floor", "now"))
-    files = {"trust": filter(granting, given.get("trust", ())), "revoked": given.get("revoked", ())}
+    granting_lines = map(partial(for_purpose, purpose), filter(granting, given.get("trust", ())))
+    files = {"trust": granting_lines, "revoked": given.get("revoked", ())}
     files = {name: "\n".join(lines).encode("latin-1") for name, lines in files.items()}
     verify = ["verify", "-I", root.name.decode(), "-f", "trust",
               "-O", time.strftime("verify-time=%Y%m%d%H%M%S", time.gmtime(now))]
 
     def taken(*options):
-        return len({key for key, body in keys if ssh_keygen(signed, body, *verify, *options, **files)})
+        return len({key for key, body in keys if ssh_keygen(signed, body, purpose, *verify, *options, **files)})
 
     granted, good = taken(), taken("-r", "revoked")
     if "yes" in given.get("allow-unsigned", ()) and good < threshold:

@@ -4,6 +4,7 @@ import io, os, sys
 from collections import defaultdict
 from functools import lru_cache
 
+from channel import of_list, parse_list
 from content import document, of_bundle, of_request
 from encoding import Reject, need
 from hashes import verity
@@ -48,6 +49,14 @@ def read_request(data, bases):
         return kind, None
     return "ok", document(of_request(request, parsed))
 
+def read_list(data, policy):
+    """Return the same for the list of a channel."""
+    try:
+        return "ok", document(of_list(parse_list(data, policy)))
+    except Reject as reject:
+        kind, _ = reject.args
+        return kind, None
+
 # Encoders of recipes that this reader has not: it checks their parameters, and makes nothing with them.
 LACKS = {"lz4", "xz", "zstd"}
 
@@ -70,6 +79,8 @@ def read(path):
         expected = "unsupported"
     bases = [split(os.path.join(os.path.dirname(path), base + ".vec"))[1] for base in keys.pop("base", ())]
     assert not keys, f"{path}: {keys}"
+    if depth == "list":
+        return expected, *read_list(data, policy)
     return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))
 
 def run_vector(path):

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use sealift_format::Head;
+use sealift_format::{Head, SignedList};
 use sealift_verify::trust::{Claims, Floors, Now, Policy, SignatureState, Verdict};
 
 use super::settings::Settings;
@@ -109,6 +109,43 @@ impl Guard {
         // A state that cannot be read, which judging reports, is left out.
         let floors = self.state.floors(&head.root().identity.name).unwrap_or_default();
         self.policy(floors).inspect_head(head)
+    }
+
+    /// Judges the list of a channel.
+    ///
+    /// # Errors
+    /// Returns [`Error::Trust`] if the list must not be used; also returns an error if the state cannot be read.
+    pub fn judge_list(&self, list: &SignedList) -> Result<Verdict, Error> {
+        self.judge_list_above(self.state.lists(&list.list().name)?, list)
+    }
+
+    fn judge_list_above(&self, lists: Floors, list: &SignedList) -> Result<Verdict, Error> {
+        let name = &list.list().name;
+        let revoked = self.settings.revoked.value.clone().unwrap_or_default();
+        let installed = self.state.floors(name)?.newest_created(&revoked);
+        let taken = lists.newest_created(&revoked);
+        let mut policy = self.policy(lists);
+        policy.now = now::now(self.time, installed.max(taken));
+        tracing::debug!(name, sequence = list.list().sequence, now = policy.now.seconds(), "judged a list");
+        Ok(policy.judge_list(list)?)
+    }
+
+    /// Remembers that the device takes files because of this list, after judging it again.
+    ///
+    /// # Errors
+    /// Returns an error if the list must no longer be used, or if the state cannot be read or written.
+    pub fn take_list(&self, list: &SignedList) -> Result<Verdict, Error> {
+        let claims = Claims::of_list(list);
+        let held = self.state.hold()?;
+        let _lock = held.lock()?;
+        let (folder, before) = held.lists(&claims.name)?;
+        let verdict = self.judge_list_above(before.clone(), list)?;
+        let threshold = self.settings.thresholds.value.as_ref().map_or(1, |rules| rules.for_name(&claims.name));
+        let after = before.after(&claims, &verdict, threshold, now::own_time());
+        if after != before {
+            Held::replace_lists(&folder, &claims.name, &after)?;
+        }
+        Ok(verdict)
     }
 
     /// Remembers that the device installs the bundle, after judging it again: raises the floor of the bundle's name and the newest `created`, and

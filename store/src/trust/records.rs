@@ -5,11 +5,20 @@ use std::fmt::Write as _;
 
 use sealift_verify::trust::{FloorRecord, KeyId};
 
+/// What records are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Bundles: their versions.
+    Bundles,
+    /// Lists of channels: their sequences (channel 4).
+    Lists,
+}
+
 /// Encodes records in canonical order.
-pub(super) fn encode(name: &str, records: &[FloorRecord]) -> String {
+pub(super) fn encode(of: Of, name: &str, records: &[FloorRecord]) -> String {
     let mut lines: Vec<String> = records.iter().map(line).collect();
     lines.sort();
-    let mut text = format!("{}\n", title(name));
+    let mut text = format!("{}\n", title(of, name));
     for line in lines {
         text.push_str(&line);
         text.push('\n');
@@ -18,8 +27,11 @@ pub(super) fn encode(name: &str, records: &[FloorRecord]) -> String {
 }
 
 /// Includes the name, so that a file moved to another name's place is noticed.
-fn title(name: &str) -> String {
-    format!("sealift floor 2 {name}")
+fn title(of: Of, name: &str) -> String {
+    match of {
+        Of::Bundles => format!("sealift floor 2 {name}"),
+        Of::Lists => format!("sealift list 1 {name}"),
+    }
 }
 
 fn line(record: &FloorRecord) -> String {
@@ -34,8 +46,8 @@ fn line(record: &FloorRecord) -> String {
 ///
 /// # Errors
 /// Returns a description of what is wrong with it.
-pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> {
-    let title = title(name);
+pub(super) fn parse(of: Of, name: &str, text: &str) -> Result<Vec<FloorRecord>, String> {
+    let title = title(of, name);
     let Some(rest) = text.strip_prefix(&title).and_then(|rest| rest.strip_prefix('\n')) else {
         let found = text.lines().next().unwrap_or_default();
         return Err(format!("its first line is {found:?}, not {title:?}; was it written by a newer version?"));
@@ -49,7 +61,7 @@ pub(super) fn parse(name: &str, text: &str) -> Result<Vec<FloorRecord>, String> 
         return Err("nothing follows its first line".to_owned());
     }
     // Only the exact encoding is accepted, so that a partial edit is noticed.
-    if encode(name, &records) != text {
+    if encode(of, name, &records) != text {
         return Err("its lines are not exactly as sealift writes them".to_owned());
     }
     Ok(records)
@@ -77,17 +89,18 @@ mod tests {
             FloorRecord { version: 7, created: -5, keys: [key(1), key(2)].into() },
             FloorRecord { version: u64::MAX, created: i64::MAX, keys: [key(3)].into() },
         ];
-        let text = encode("os", &records);
+        let text = encode(Of::Bundles, "os", &records);
         assert_eq!(text.lines().next(), Some("sealift floor 2 os"));
-        let read = parse("os", &text).expect("it is sound");
-        assert_eq!(encode("os", &read), text);
+        let read = parse(Of::Bundles, "os", &text).expect("it is sound");
+        assert_eq!(encode(Of::Bundles, "os", &read), text);
         assert_eq!(read.len(), 2);
-        assert!(parse("app", &text).is_err());
+        assert!(parse(Of::Bundles, "app", &text).is_err());
+        assert!(parse(Of::Lists, "os", &text).is_err());
     }
 
     #[test]
     fn another_spelling_is_refused() {
-        let (key, title) = (key(1), title("os"));
+        let (key, title) = (key(1), title(Of::Bundles, "os"));
         for text in [
             String::new(),
             format!("{title}\n"),
@@ -105,8 +118,8 @@ mod tests {
             format!("sealift floor 3 os\n7 0 {key}\n"),
             format!("sealift floor 1\n7 {key}\n"),
         ] {
-            assert!(parse("os", &text).is_err(), "{text:?}");
+            assert!(parse(Of::Bundles, "os", &text).is_err(), "{text:?}");
         }
-        assert!(parse("os", &format!("{title}\n7 0 {key}\n")).is_ok());
+        assert!(parse(Of::Bundles, "os", &format!("{title}\n7 0 {key}\n")).is_ok());
     }
 }

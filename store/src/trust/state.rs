@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/lock             held by the writer
 //! DIR/floors/NAME      "sealift floor 2 NAME", then VERSION CREATED KEY..., then "check BLAKE3" of everything before
+//! DIR/lists/NAME       the same of the channel's lists, "sealift list 1 NAME"; the folder is made with the first
 //! DIR/targets/BLAKE3   "sealift target 1", then the lines given in `targets`, then "check BLAKE3" of everything before
 //! ```
 //!
@@ -15,12 +16,14 @@ use sealift_format::Head;
 use sealift_format::name::is_bundle_name;
 use sealift_verify::trust::Floors;
 
+use super::records::Of;
 use super::{KnownTarget, TargetId, TrustOptions, TrustPaths, now, records};
 use crate::Error;
 use crate::address::TargetKind;
 use crate::fs::found::named_at;
 
 const FLOORS: &str = "floors";
+const LISTS: &str = "lists";
 const TARGETS: &str = "targets";
 
 /// The state's folder. A missing folder is the empty state.
@@ -74,7 +77,19 @@ impl DeviceState {
     pub fn floors(&self, name: &str) -> Result<Floors, Error> {
         check_name(name)?;
         match self.folder(FLOORS)? {
-            Some(folder) => read(&folder, name),
+            Some(folder) => read(Of::Bundles, &folder, name),
+            None => Ok(Floors::default()),
+        }
+    }
+
+    /// Returns what was taken of a channel's lists of this name.
+    ///
+    /// # Errors
+    /// As [`Self::floors`].
+    pub(super) fn lists(&self, name: &str) -> Result<Floors, Error> {
+        check_name(name)?;
+        match self.folder(LISTS)? {
+            Some(folder) => read(Of::Lists, &folder, name),
             None => Ok(Floors::default()),
         }
     }
@@ -105,7 +120,10 @@ impl DeviceState {
         let Some(dir) = StateDir::open(&self.dir)? else { return Ok(None) };
         let Some(folder) = dir.folder(FLOORS)? else { return Ok(None) };
         let _lock = dir.lock(self.waiting)?;
-        let before = match read(&folder, name) {
+        if let Some(lists) = dir.folder(LISTS)? {
+            lists.remove(name)?;
+        }
+        let before = match read(Of::Bundles, &folder, name) {
             Err(Error::Floor { .. }) => Floors::default(),
             other => other?,
         };
@@ -273,12 +291,24 @@ impl Held {
     }
 
     pub(super) fn floors(&self, name: &str) -> Result<Floors, Error> {
-        read(&self.floors, name)
+        read(Of::Bundles, &self.floors, name)
+    }
+
+    /// Returns what was taken of a channel's lists, and its folder, which is made if it is not there. Call it under the lock.
+    pub(super) fn lists(&self, name: &str) -> Result<(StateDir, Floors), Error> {
+        let folder = self.dir.folder_or_create(LISTS)?;
+        let before = read(Of::Lists, &folder, name)?;
+        Ok((folder, before))
+    }
+
+    /// Replaces what was taken of a channel's lists, durably. Call it under the lock.
+    pub(super) fn replace_lists(folder: &StateDir, name: &str, lists: &Floors) -> Result<(), Error> {
+        folder.replace(name, &records::encode(Of::Lists, name, lists.records()))
     }
 
     /// Replaces what was committed for `name`, durably. Call it under the lock.
     pub(super) fn replace(&self, name: &str, floors: &Floors) -> Result<(), Error> {
-        self.floors.replace(name, &records::encode(name, floors.records()))
+        self.floors.replace(name, &records::encode(Of::Bundles, name, floors.records()))
     }
 
     /// Lists a target whose bundle is about to be installed as begun, unless another version of it is listed there: until the new one is in its place,
@@ -307,11 +337,11 @@ fn check_name(name: &str) -> Result<(), Error> {
     if is_bundle_name(name) { Ok(()) } else { Err(Error::Usage(format!("{name:?} is not a bundle's name"))) }
 }
 
-fn read(folder: &StateDir, name: &str) -> Result<Floors, Error> {
+fn read(of: Of, folder: &StateDir, name: &str) -> Result<Floors, Error> {
     let damaged = |problem| Error::Floor { path: folder.path().join(name), name: name.to_owned(), problem };
     match folder.read(name) {
         Ok(None) => Ok(Floors::default()),
-        Ok(Some(text)) => records::parse(name, &text).map(Floors::new).map_err(damaged),
+        Ok(Some(text)) => records::parse(of, name, &text).map(Floors::new).map_err(damaged),
         Err(Error::State { problem, .. }) => Err(damaged(problem)),
         Err(error) => Err(error),
     }

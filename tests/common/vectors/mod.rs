@@ -1,5 +1,6 @@
 //! The vectors: each is a valid bundle, or a valid bundle with one edit.
 
+mod channel;
 mod content;
 mod delta;
 mod difference;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Vector> {
         ("core delta recipes", recipes_delta::vectors()),
         ("core recipes", recipes_coders::vectors()),
         ("core delta requests", request::vectors()),
+        ("core lists trust", channel::vectors()),
         ("core trust", signed::vectors()),
         ("core kernel-signatures trust", kernel_signature::vectors()),
         ("core", good::vectors()),

@@ -5,7 +5,7 @@ use super::key_line::{self, KeyLine};
 use super::options::Options;
 use super::pattern::PatternList;
 use super::word::word;
-use super::{KeyId, LineError, NAMESPACE, Now, PublicKey, Standing, TrustFileError};
+use super::{KeyId, LineError, Namespace, Now, PublicKey, Standing, TrustFileError};
 
 /// Which keys may sign, for which names, and when.
 ///
@@ -63,17 +63,22 @@ impl AllowedSigners {
 
     /// Returns the lines that let a key sign bundles.
     pub fn granting(&self) -> impl Iterator<Item = &SignerLine> {
-        self.lines.iter().filter(|line| line.grants_namespace())
+        self.lines.iter().filter(|line| line.grants(Namespace::Bundle))
     }
 
     /// Returns what the file grants to a key for a bundle's name at a time. Of
     /// several lines with the key, the one that grants most decides.
     #[must_use]
     pub fn standing(&self, key: KeyId, name: &str, now: Now) -> Standing {
+        self.standing_as(Namespace::Bundle, key, name, now)
+    }
+
+    /// Returns what the file grants to a key that signs for this namespace.
+    pub(super) fn standing_as(&self, namespace: Namespace, key: KeyId, name: &str, now: Now) -> Standing {
         self.lines
             .iter()
             .filter(|line| line.key == key)
-            .map(|line| line.standing(name, now))
+            .map(|line| line.standing(namespace, name, now))
             .max_by_key(Standing::rank)
             .unwrap_or(Standing::NotListed)
     }
@@ -102,19 +107,20 @@ impl SignerLine {
         // The file may also be used for git, so a key that is not accepted is an
         // error only if the line grants it our namespace.
         match refusal {
-            Some(error) if line.grants_namespace() => Err(error.into()),
+            Some(error) if line.grants(Namespace::List) => Err(error.into()),
             _ => Ok(line),
         }
     }
 
-    fn grants_namespace(&self) -> bool {
-        let namespaces = self.namespaces.as_ref();
-        namespaces.is_some_and(|namespaces| namespaces.matches(NAMESPACE))
+    /// Returns whether the line lets its key sign for this namespace. Whoever may sign bundles may sign lists of them (channel 4).
+    fn grants(&self, namespace: Namespace) -> bool {
+        let has = |namespace: Namespace| self.namespaces.as_ref().is_some_and(|list| list.matches(namespace.as_str()));
+        has(Namespace::Bundle) || has(namespace)
     }
 
-    fn standing(&self, name: &str, now: Now) -> Standing {
+    fn standing(&self, namespace: Namespace, name: &str, now: Now) -> Standing {
         let line = self.line;
-        if !self.grants_namespace() {
+        if !self.grants(namespace) {
             return Standing::OtherNamespace { line };
         }
         if !self.principals.matches(name) {
@@ -190,6 +196,18 @@ mod tests {
             assert!(AllowedSigners::parse(line.as_bytes()).is_ok_and(|file| file.granting().count() == 0));
         }
         assert_eq!(standing("# nobody\r\n\r\n \t\n", "os", 0), Standing::NotListed);
+    }
+
+    #[test]
+    fn a_line_for_lists_grants_no_bundle() {
+        let file = AllowedSigners::parse(format!("os namespaces=\"sealift-channel\" {KEY}").as_bytes()).expect("good");
+        let standing = |namespace| file.standing_as(namespace, key(), "os", Now::exactly(0));
+        assert!(standing(Namespace::List).is_trusted());
+        assert_eq!(standing(Namespace::Bundle), Standing::OtherNamespace { line: 1 });
+        assert_eq!(file.granting().count(), 0);
+        let file = AllowedSigners::parse(format!("os namespaces=\"sealift\" {KEY}").as_bytes()).expect("good");
+        assert!(file.standing_as(Namespace::List, key(), "os", Now::exactly(0)).is_trusted());
+        assert!(!file.standing_as(Namespace::List, key(), "app", Now::exactly(0)).is_trusted());
     }
 
     #[test]

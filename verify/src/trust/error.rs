@@ -48,6 +48,16 @@ pub enum Error {
         /// The lowest version that this device accepts.
         floor: u64,
     },
+    /// The device has taken a later list of the channel.
+    #[error("list {sequence} of {name:?} is older than list {taken}, which this device has taken")]
+    OldList {
+        /// The list's name.
+        name: String,
+        /// The list's sequence.
+        sequence: u64,
+        /// The highest sequence that this device has taken.
+        taken: u64,
+    },
     /// It is for other devices.
     #[error("it is for devices tagged {}, but this device is tagged {}", quoted(.tags), quoted(.device))]
     Incompatible {
@@ -79,7 +89,7 @@ impl Error {
             Self::Untrusted(_) => Kind::Untrusted,
             Self::Revoked(_) => Kind::Revoked,
             Self::Expired { .. } => Kind::Expired,
-            Self::Downgrade { .. } => Kind::Downgrade,
+            Self::Downgrade { .. } | Self::OldList { .. } => Kind::Downgrade,
             Self::Incompatible { .. } | Self::DeviceUnknown { .. } => Kind::Incompatible,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::Error;
 use super::{
-    AllowedSigners, Claims, Device, Floors, KeyId, Now, PublicKey, RevocationList, Shortfall, SignatureError,
-    SignatureState, SshSignature, Standing, Thresholds, TrustedSigner, Verdict,
+    AllowedSigners, Claims, Device, Floors, KeyId, Namespace, Now, PublicKey, RevocationList, Shortfall,
+    SignatureError, SignatureState, SshSignature, Standing, Thresholds, TrustedSigner, Verdict,
 };
 
 /// The most signatures that a bundle may have: far more than any threshold requires, and few enough to be checked quickly (trust 3).
@@ -63,12 +63,24 @@ impl Policy {
         signatures: &[&[u8]],
         unknown_envelopes: &[u32],
     ) -> Result<Verdict, Error> {
+        self.judge_as(Namespace::Bundle, claims, signed_bytes, signatures, unknown_envelopes)
+    }
+
+    /// Judges what was signed for this namespace, as [`Self::judge`].
+    pub(super) fn judge_as(
+        &self,
+        namespace: Namespace,
+        claims: &Claims,
+        signed_bytes: &[u8],
+        signatures: &[&[u8]],
+        unknown_envelopes: &[u32],
+    ) -> Result<Verdict, Error> {
         if signatures.len() > SIGNATURES_MAX {
             let problem = SignatureError::TooMany { number: signatures.len() };
             return Err(Error::Signature { number: SIGNATURES_MAX + 1, problem });
         }
         let mut states = Vec::new();
-        for state in self.states(claims, signed_bytes, signatures) {
+        for state in self.states(namespace, claims, signed_bytes, signatures) {
             // The first bad one decides: the others are not checked.
             refuse_bad(std::slice::from_ref(&state))?;
             states.push(state);
@@ -103,21 +115,22 @@ impl Policy {
             let problem = SignatureError::TooMany { number: signatures.len() };
             return vec![SignatureState { number: SIGNATURES_MAX + 1, key: None, outcome: Err(problem) }];
         }
-        self.states(claims, signed_bytes, signatures).collect()
+        self.states(Namespace::Bundle, claims, signed_bytes, signatures).collect()
     }
 
     /// Returns the state of each signature, each checked when it is requested.
     fn states<'s>(
         &'s self,
+        namespace: Namespace,
         claims: &'s Claims,
         signed_bytes: &'s [u8],
         signatures: &'s [&[u8]],
     ) -> impl Iterator<Item = SignatureState> + 's {
-        let state = move |(blob, number): (&&[u8], usize)| match SshSignature::parse(blob) {
+        let state = move |(blob, number): (&&[u8], usize)| match SshSignature::parse_for(namespace, blob) {
             Ok(signature) => SignatureState {
                 number,
                 key: Some(signature.key().clone()),
-                outcome: signature.verify(signed_bytes).map(|key| self.standing(key, &claims.name)),
+                outcome: signature.verify(signed_bytes).map(|key| self.standing_as(namespace, key, &claims.name)),
             },
             Err(error) => SignatureState { number, key: None, outcome: Err(error) },
         };
@@ -127,8 +140,14 @@ impl Policy {
     /// Returns whether this device trusts a key for a bundle's name, or why not.
     #[must_use]
     pub fn standing(&self, key: &PublicKey, name: &str) -> Standing {
-        let standing =
-            self.signers.as_ref().map_or(Standing::NotListed, |signers| signers.standing(key.id(), name, self.now));
+        self.standing_as(Namespace::Bundle, key, name)
+    }
+
+    fn standing_as(&self, namespace: Namespace, key: &PublicKey, name: &str) -> Standing {
+        let standing = self
+            .signers
+            .as_ref()
+            .map_or(Standing::NotListed, |signers| signers.standing_as(namespace, key.id(), name, self.now));
         if self.revoked.contains(key) {
             let listed = standing.is_trusted();
             return Standing::Revoked { listed };
@@ -423,7 +442,7 @@ mod tests {
 
     /// Returns a signature by a key of a type that is not known.
     fn later_signature(key_type: &[u8]) -> Vec<u8> {
-        envelope(&sample::strings(&[key_type, b"x"]), &sample::strings(&[b"ssh-later", b"y"]))
+        envelope(Namespace::Bundle, &sample::strings(&[key_type, b"x"]), &sample::strings(&[b"ssh-later", b"y"]))
     }
 
     #[test]

@@ -128,7 +128,7 @@ mod tests {
     use super::super::sample::{self, strings};
     use super::super::sshsig::{MessageHash, data_to_sign, envelope};
     use super::super::wire::put_mpint;
-    use super::super::{SshSignature, Unaccepted};
+    use super::super::{Namespace, SshSignature, Unaccepted};
     use super::*;
 
     const MESSAGE: &[u8] = b"preamble and root";
@@ -160,7 +160,7 @@ mod tests {
     /// Acts as the authenticator: it signs the application, its flags, its
     /// counter and the hash of what it is asked to sign.
     fn authenticated(flags: u8, application: &[u8]) -> Vec<u8> {
-        let data = data_to_sign(MessageHash::Sha512, MESSAGE);
+        let data = data_to_sign(Namespace::Bundle, MessageHash::Sha512, MESSAGE);
         let mut out = Sha256::digest(application).to_vec();
         out.push(flags);
         out.extend(7u32.to_be_bytes());
@@ -179,20 +179,20 @@ mod tests {
         let name = KeyType::SkEd25519.name().as_bytes();
         let key = strings(&[name, &secret.verifying_key().to_bytes(), APPLICATION]);
         let signature = secret.sign(&authenticated(flags, APPLICATION)).to_bytes();
-        envelope(&key, &with_presence(strings(&[name, &signature]), flags))
+        envelope(Namespace::Bundle, &key, &with_presence(strings(&[name, &signature]), flags))
     }
 
     fn sk_ecdsa(flags: u8) -> Vec<u8> {
         let name = KeyType::SkEcdsaP256.name().as_bytes();
         let signature: ecdsa::Signature = p256().sign(&authenticated(flags, APPLICATION));
         let blob = strings(&[name, &mpints(&signature)]);
-        envelope(&p256_blob(name, &[APPLICATION]), &with_presence(blob, flags))
+        envelope(Namespace::Bundle, &p256_blob(name, &[APPLICATION]), &with_presence(blob, flags))
     }
 
     fn ecdsa() -> Vec<u8> {
         let name = KeyType::EcdsaP256.name().as_bytes();
-        let signature: ecdsa::Signature = p256().sign(&data_to_sign(MessageHash::Sha512, MESSAGE));
-        envelope(&p256_blob(name, &[]), &strings(&[name, &mpints(&signature)]))
+        let signature: ecdsa::Signature = p256().sign(&data_to_sign(Namespace::Bundle, MessageHash::Sha512, MESSAGE));
+        envelope(Namespace::Bundle, &p256_blob(name, &[]), &strings(&[name, &mpints(&signature)]))
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
             let mut numbers = Vec::new();
             put_mpint(&mut numbers, r);
             put_mpint(&mut numbers, &[1]);
-            let blob = envelope(&p256_blob(name, &[]), &strings(&[name, &numbers]));
+            let blob = envelope(Namespace::Bundle, &p256_blob(name, &[]), &strings(&[name, &numbers]));
             assert!(matches!(judge(&blob), Err(SignatureError::Malformed(_))));
         }
     }
@@ -237,48 +237,48 @@ mod tests {
         let key = sample::key(1);
         for algorithm in [&b"ssh-rsa"[..], b"rsa-sha2-512", b"", b"none", b"ssh-ed448"] {
             for more in [&[][..], &[0]] {
-                let blob = envelope(key.blob(), &[&strings(&[algorithm, &[0; 64]]), more].concat());
+                let blob = envelope(Namespace::Bundle, key.blob(), &[&strings(&[algorithm, &[0; 64]]), more].concat());
                 let unknown = judge(&blob).expect_err("an algorithm of other keys").unknown().cloned();
                 assert!(unknown.is_some_and(|unknown| {
                     unknown.key == key.id() && matches!(unknown.what, Unaccepted::Algorithm { .. })
                 }));
             }
-            let alone = judge(&envelope(key.blob(), &strings(&[algorithm])));
+            let alone = judge(&envelope(Namespace::Bundle, key.blob(), &strings(&[algorithm])));
             assert!(matches!(alone, Err(SignatureError::Malformed(_))), "{alone:?}");
         }
         for signature in [&[][..], &[0; 63], &[0; 65]] {
-            let blob = envelope(key.blob(), &strings(&[b"ssh-ed25519", signature]));
+            let blob = envelope(Namespace::Bundle, key.blob(), &strings(&[b"ssh-ed25519", signature]));
             assert!(matches!(judge(&blob), Err(SignatureError::Malformed(_))));
         }
         // R = neutral element and s = 0 would fit every message under a weak key.
         let mut zero = [0; 64];
         zero[0] = 1;
-        let blob = envelope(key.blob(), &strings(&[b"ssh-ed25519", &zero]));
+        let blob = envelope(Namespace::Bundle, key.blob(), &strings(&[b"ssh-ed25519", &zero]));
         assert_eq!(judge(&blob), Err(SignatureError::Mismatch));
-        assert!(judge(&envelope(key.blob(), b"")).is_err());
+        assert!(judge(&envelope(Namespace::Bundle, key.blob(), b"")).is_err());
         assert!(judge(b"").is_err());
     }
 
     #[test]
     fn nothing_follows_the_numbers() {
         let name = KeyType::EcdsaP256.name().as_bytes();
-        let data = data_to_sign(MessageHash::Sha512, MESSAGE);
+        let data = data_to_sign(Namespace::Bundle, MessageHash::Sha512, MESSAGE);
         let mut numbers = mpints(&p256().sign(&data));
         numbers.push(0);
-        let blob = envelope(&p256_blob(name, &[]), &strings(&[name, &numbers]));
+        let blob = envelope(Namespace::Bundle, &p256_blob(name, &[]), &strings(&[name, &numbers]));
         let refused = judge(&blob);
         assert_eq!(refused, Err(SignatureError::Malformed("bytes follow its end")));
     }
 
     #[test]
     fn nothing_follows_the_proof() {
-        let data = data_to_sign(MessageHash::Sha512, MESSAGE);
+        let data = data_to_sign(Namespace::Bundle, MessageHash::Sha512, MESSAGE);
         let secret = ed25519_dalek::SigningKey::from_bytes(&[1; 32]);
         let mut blob = strings(&[b"ssh-ed25519", &secret.sign(&data).to_bytes()]);
         let key = sample::key(1);
-        assert_eq!(judge(&envelope(key.blob(), &blob)), Ok(()));
+        assert_eq!(judge(&envelope(Namespace::Bundle, key.blob(), &blob)), Ok(()));
         blob.push(0);
-        let refused = judge(&envelope(key.blob(), &blob));
+        let refused = judge(&envelope(Namespace::Bundle, key.blob(), &blob));
         assert_eq!(refused, Err(SignatureError::Malformed("bytes follow its end")));
     }
 }

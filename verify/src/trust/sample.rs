@@ -5,7 +5,7 @@ use ed25519_dalek::Signer;
 
 use super::sshsig::{MessageHash, data_to_sign, envelope};
 use super::wire::put_string;
-use super::{KeyType, PublicKey};
+use super::{KeyType, Namespace, PublicKey};
 
 fn secret(number: u8) -> ed25519_dalek::SigningKey {
     ed25519_dalek::SigningKey::from_bytes(&[number; 32])
@@ -26,10 +26,10 @@ pub(super) fn line(number: u8) -> String {
 
 /// Returns an SSH signature by that key.
 pub(super) fn signature(number: u8, message: &[u8]) -> Vec<u8> {
-    let data = data_to_sign(MessageHash::Sha512, message);
+    let data = data_to_sign(Namespace::Bundle, MessageHash::Sha512, message);
     let signature = secret(number).sign(&data).to_bytes();
     let blob = strings(&[KeyType::Ed25519.name().as_bytes(), &signature]);
-    envelope(key(number).blob(), &blob)
+    envelope(Namespace::Bundle, key(number).blob(), &blob)
 }
 
 /// Returns these fields, each preceded by its length.

@@ -20,15 +20,15 @@ use zeroize::Zeroizing;
 
 use super::sshsig::{self, MessageHash};
 use super::wire::{put_mpint, put_string};
-use super::{KeyError, KeyType, PublicKey, SignError, SignatureError, SshSignature, armor};
+use super::{KeyError, KeyType, Namespace, PublicKey, SignError, SignatureError, SshSignature, armor};
 
 /// The number of rounds that OpenSSH uses for new keys.
 const BCRYPT_ROUNDS: u32 = 16;
 
 /// Returns the bytes that a key, wherever it is stored, signs for `message`.
 #[must_use]
-pub fn data_to_sign(message: &[u8]) -> Vec<u8> {
-    sshsig::data_to_sign(MessageHash::Sha512, message)
+pub fn data_to_sign(namespace: Namespace, message: &[u8]) -> Vec<u8> {
+    sshsig::data_to_sign(namespace, MessageHash::Sha512, message)
 }
 
 /// Puts a signer's answer, the SSH signature blob over [`data_to_sign`], into
@@ -36,9 +36,14 @@ pub fn data_to_sign(message: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// Returns an error if the answer does not verify: no unusable bundle is written.
-pub fn envelope(key: &PublicKey, signature_blob: &[u8], message: &[u8]) -> Result<Vec<u8>, SignError> {
-    let envelope = sshsig::envelope(key.blob(), signature_blob);
-    SshSignature::parse(&envelope)?.verify(message)?;
+pub fn envelope(
+    namespace: Namespace,
+    key: &PublicKey,
+    signature_blob: &[u8],
+    message: &[u8],
+) -> Result<Vec<u8>, SignError> {
+    let envelope = sshsig::envelope(namespace, key.blob(), signature_blob);
+    SshSignature::parse_for(namespace, &envelope)?.verify(message)?;
     Ok(envelope)
 }
 
@@ -145,8 +150,8 @@ impl SigningKey {
     /// # Errors
     /// Returns an error if the signature does not verify, which only broken
     /// hardware explains.
-    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, SignError> {
-        let data = data_to_sign(message);
+    pub fn sign(&self, namespace: Namespace, message: &[u8]) -> Result<Vec<u8>, SignError> {
+        let data = data_to_sign(namespace, message);
         let signature = match &self.secret {
             Secret::Ed25519(secret) => secret.sign(&data).to_bytes().to_vec(),
             Secret::EcdsaP256(secret) => {
@@ -161,7 +166,7 @@ impl SigningKey {
         let mut blob = Vec::new();
         put_string(&mut blob, self.public.key_type().name().as_bytes());
         put_string(&mut blob, &signature);
-        envelope(&self.public, &blob, message)
+        envelope(namespace, &self.public, &blob, message)
     }
 
     fn new(file: PrivateKey) -> Result<Self, SignError> {
@@ -239,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_signature_verifies_and_is_always_the_same() {
-        let blob = key().sign(MESSAGE).expect("a signature");
-        assert_eq!(key().sign(MESSAGE), Ok(blob.clone()));
+        let blob = key().sign(Namespace::Bundle, MESSAGE).expect("a signature");
+        assert_eq!(key().sign(Namespace::Bundle, MESSAGE), Ok(blob.clone()));
         let signature = SshSignature::parse(&blob).expect("well formed");
         assert_eq!(signature.verify(MESSAGE), Ok(key().public_key()));
         assert_eq!(unarmored(armored(&blob).as_bytes()), Ok(blob.clone()));
@@ -253,7 +258,7 @@ mod tests {
         let read = SigningKey::from_openssh(file.as_bytes(), None).expect("a key");
         assert_eq!(read.public_key(), key().public_key());
         assert_eq!(read.comment(), "me@desk");
-        assert_eq!(read.sign(MESSAGE), key().sign(MESSAGE));
+        assert_eq!(read.sign(Namespace::Bundle, MESSAGE), key().sign(Namespace::Bundle, MESSAGE));
         // A passphrase for a key that has none is not needed.
         assert!(SigningKey::from_openssh(file.as_bytes(), Some(b"x")).is_ok());
     }
@@ -281,8 +286,8 @@ mod tests {
         let mut blob = Vec::new();
         put_string(&mut blob, b"ssh-ed25519");
         put_string(&mut blob, &[1; 64]);
-        let refused = envelope(key().public_key(), &blob, MESSAGE);
+        let refused = envelope(Namespace::Bundle, key().public_key(), &blob, MESSAGE);
         assert_eq!(refused, Err(SignError::Answer(SignatureError::Mismatch)));
-        assert!(envelope(key().public_key(), b"", MESSAGE).is_err());
+        assert!(envelope(Namespace::Bundle, key().public_key(), b"", MESSAGE).is_err());
     }
 }

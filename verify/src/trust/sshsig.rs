@@ -9,13 +9,32 @@ use super::{KeyError, KeyId, PublicKey, SignatureError, Unaccepted, UnknownSigna
 const MAGIC: &[u8; 6] = b"SSHSIG";
 const VERSION: u32 = 1;
 
-/// The namespace of bundles' signatures: one made for `file` or `git` does not count.
-pub const NAMESPACE: &str = "sealift";
+/// What a signature is for, by the namespace in it: one made for `file` or `git` does not count, nor one of a bundle for a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "the specification lists them")]
+pub enum Namespace {
+    /// A bundle (trust 3).
+    Bundle,
+    /// The list of a channel (channel 4).
+    List,
+}
 
-/// A well-formed signature for the namespace `sealift` that names an accepted
+impl Namespace {
+    /// Returns the namespace as it stands in a signature.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Bundle => "sealift",
+            Self::List => "sealift-channel",
+        }
+    }
+}
+
+/// A well-formed signature for a bundle or a list that names an accepted
 /// key. [`SshSignature::verify`] checks whether it matches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SshSignature {
+    namespace: Namespace,
     key: PublicKey,
     hash: MessageHash,
     proof: Proof,
@@ -29,13 +48,21 @@ pub(super) enum MessageHash {
 }
 
 impl SshSignature {
-    /// Parses the binary blob, which is the base64 of an armored signature.
+    /// Parses the binary blob of a bundle's signature, which is the base64 of an armored one.
+    ///
+    /// # Errors
+    /// As [`SshSignature::parse_for`].
+    pub fn parse(blob: &[u8]) -> Result<Self, SignatureError> {
+        Self::parse_for(Namespace::Bundle, blob)
+    }
+
+    /// Parses the binary blob of a signature for this namespace.
     ///
     /// # Errors
     /// Returns [`SignatureError::Unknown`] if it is well-formed and names a key or an
     /// algorithm that Sealift does not accept. Returns another error if it is
     /// malformed, has a malformed key, or was made for another namespace.
-    pub fn parse(blob: &[u8]) -> Result<Self, SignatureError> {
+    pub fn parse_for(expected: Namespace, blob: &[u8]) -> Result<Self, SignatureError> {
         let mut reader = Reader::new(blob);
         if reader.take(MAGIC.len())? != MAGIC {
             return Err(SignatureError::Malformed("it does not begin with SSHSIG"));
@@ -51,7 +78,7 @@ impl SshSignature {
         reader.finish()?;
 
         // Checked first, so that a signature for another purpose is reported as such.
-        if namespace != NAMESPACE.as_bytes() {
+        if namespace != expected.as_str().as_bytes() {
             return Err(SignatureError::Namespace(shown(namespace)));
         }
         if !reserved.is_empty() {
@@ -79,7 +106,7 @@ impl SshSignature {
         };
         let proof = Proof::parse(proof, &key)?
             .ok_or_else(|| unknown(Unaccepted::Algorithm { algorithm: shown(algorithm), key_type: key.key_type() }))?;
-        Ok(Self { key, hash, proof })
+        Ok(Self { namespace: expected, key, hash, proof })
     }
 
     /// Parses the armored text that `ssh-keygen -Y sign` writes.
@@ -103,16 +130,16 @@ impl SshSignature {
     /// Returns an error if the signature does not match, or an authenticator was not
     /// touched.
     pub fn verify(&self, signed_bytes: &[u8]) -> Result<&PublicKey, SignatureError> {
-        let data = data_to_sign(self.hash, signed_bytes);
+        let data = data_to_sign(self.namespace, self.hash, signed_bytes);
         self.proof.check(&self.key, &data)?;
         Ok(&self.key)
     }
 }
 
 /// Returns the blob that a key signs for `message`.
-pub(super) fn data_to_sign(hash: MessageHash, message: &[u8]) -> Vec<u8> {
+pub(super) fn data_to_sign(namespace: Namespace, hash: MessageHash, message: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    put_string(&mut out, NAMESPACE.as_bytes());
+    put_string(&mut out, namespace.as_str().as_bytes());
     put_string(&mut out, b"");
     match hash {
         MessageHash::Sha256 => {
@@ -129,11 +156,11 @@ pub(super) fn data_to_sign(hash: MessageHash, message: &[u8]) -> Vec<u8> {
 
 /// Returns the envelope around a signature over [`data_to_sign`] with SHA-512.
 #[cfg(any(test, feature = "sign"))]
-pub(super) fn envelope(key_blob: &[u8], signature_blob: &[u8]) -> Vec<u8> {
+pub(super) fn envelope(namespace: Namespace, key_blob: &[u8], signature_blob: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&VERSION.to_be_bytes());
     put_string(&mut out, key_blob);
-    put_string(&mut out, NAMESPACE.as_bytes());
+    put_string(&mut out, namespace.as_str().as_bytes());
     put_string(&mut out, b"");
     put_string(&mut out, b"sha512");
     put_string(&mut out, signature_blob);
@@ -191,7 +218,7 @@ mod tests {
     fn a_well_formed_signature_of_something_unknown_is_told_from_a_malformed_one() {
         let with = |key: &[u8], hash: &[u8], proof: &[u8]| {
             let mut out = [&MAGIC[..], &VERSION.to_be_bytes()].concat();
-            out.extend(sample::strings(&[key, NAMESPACE.as_bytes(), b"", hash, proof]));
+            out.extend(sample::strings(&[key, Namespace::Bundle.as_str().as_bytes(), b"", hash, proof]));
             judge(&out).expect_err("it is not good")
         };
         let key = sample::key(1);

@@ -6,7 +6,7 @@ use crate::keygen::{Keygen, MESSAGE};
 use base64ct::{Base64, Encoding};
 use p256::ecdsa;
 use p256::ecdsa::signature::Signer;
-use sealift_verify::trust::{PublicKey, SignError, SignatureError, sign};
+use sealift_verify::trust::{Namespace, PublicKey, SignError, SignatureError, sign};
 use sha2::{Digest, Sha256};
 
 const APPLICATION: &[u8] = b"ssh:";
@@ -52,12 +52,12 @@ impl Authenticator {
         let mut data = Sha256::digest(APPLICATION).to_vec();
         data.push(flags);
         data.extend(COUNTER);
-        data.extend(Sha256::digest(sign::data_to_sign(MESSAGE)));
+        data.extend(Sha256::digest(sign::data_to_sign(Namespace::Bundle, MESSAGE)));
         let name = self.key.key_type().name();
         let mut blob = strings(&[name.as_bytes(), &(self.sign)(&data)]);
         blob.push(flags);
         blob.extend(COUNTER);
-        sign::envelope(&self.key, &blob, MESSAGE)
+        sign::envelope(Namespace::Bundle, &self.key, &blob, MESSAGE)
     }
 }
 

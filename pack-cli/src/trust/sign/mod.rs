@@ -34,5 +34,6 @@ pub use bundle::{SignChange, SignStats, sign_bundle, sign_copy};
 pub use generate::generate_key;
 pub use kernel::KernelSigner;
 pub use sealift_verify::kernel_signature::signed_bytes;
+pub(crate) use signer::sign_list;
 pub use signer::{AskPassphrase, Signer, sign_head, sign_root};
 pub use zeroize::Zeroizing;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use sealift_format::{Envelope, Head};
 use sealift_store::fs::check_secret;
 use sealift_verify::trust::sign::{SigningKey, data_to_sign, envelope};
-use sealift_verify::trust::{PublicKey, SignError};
+use sealift_verify::trust::{Namespace, PublicKey, SignError};
 use zeroize::Zeroizing;
 
 use super::agent;
@@ -64,17 +64,17 @@ impl Signer {
         &self.key
     }
 
-    /// Signs the bytes that [`Head::signed`] returns.
+    /// Signs the bytes that [`Head::signed`] returns, or those of a channel's list.
     ///
     /// # Errors
     /// Returns an error if the agent refuses, or returns a signature that does not verify.
-    pub fn sign(&self, signed: &[u8]) -> Result<Envelope, Error> {
+    pub fn sign(&self, namespace: Namespace, signed: &[u8]) -> Result<Envelope, Error> {
         let body = match &self.secret {
-            Secret::File(key) => key.sign(signed),
+            Secret::File(key) => key.sign(namespace, signed),
             Secret::Agent { socket } => {
-                let answer = agent::sign(socket, &self.key, &data_to_sign(signed))
+                let answer = agent::sign(socket, &self.key, &data_to_sign(namespace, signed))
                     .map_err(|problem| Error::Agent { key: self.path.clone(), problem })?;
-                envelope(&self.key, &answer, signed)
+                envelope(namespace, &self.key, &answer, signed)
             }
         };
         let body = body.map_err(|source| refused(&self.path, source))?;
@@ -89,13 +89,22 @@ pub fn sign_head(head: &Head, keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
 
 /// Does the same as [`sign_head`] when packing, before there is a head.
 pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
+    sign_all(Namespace::Bundle, signed, keys)
+}
+
+/// Signs the signed bytes of a channel's list with every key.
+pub(crate) fn sign_list(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
+    sign_all(Namespace::List, signed, keys)
+}
+
+fn sign_all(namespace: Namespace, signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
     let mut seen = Vec::new();
     let mut envelopes = Vec::new();
     for key in keys {
         let id = key.public_key().id();
         if !seen.contains(&id) {
             seen.push(id);
-            envelopes.push(key.sign(signed)?);
+            envelopes.push(key.sign(namespace, signed)?);
         }
     }
     Ok(envelopes)
