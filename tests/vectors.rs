@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use sealift::verify::{Depth, verify_opened};
 use sealift::{GivenBases, Input, Limits, Progress};
-use sealift_format::{Head, Kind, Opened, Request};
+use sealift_format::{Head, Kind, Opened, Request, Volume};
 use sealift_tests::content::{of_bundle, of_list, of_request};
-use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, read_list, walk};
-use sealift_tests::vector::{Check, Vector, folder, load, load_lists, load_requests, names, names_with_content};
+use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, read_list, read_volumes, walk};
+use sealift_tests::vector::{
+    Check, Vector, folder, load, load_lists, load_requests, load_volumes, names, names_with_content,
+};
 use sealift_tests::vectors;
 
 fn word<T>(result: Result<T, Kind>) -> String {
@@ -79,6 +81,7 @@ fn each_vector_needs_what_its_content_has() {
         "recipes",
         "requests",
         "trust",
+        "volumes",
         "xz",
         "zstd",
     ];
@@ -93,6 +96,7 @@ fn each_vector_needs_what_its_content_has() {
             ("ostree", content.contains("\"kind\":\"ostree\"")),
             ("requests", vector.check == Check::Request),
             ("trust", vector.trust.is_some()),
+            ("volumes", vector.check == Check::Volume),
         ] {
             assert!(!is_needed || needs.contains(&class), "{} needs {class}: {needs:?}", vector.name);
         }
@@ -148,6 +152,32 @@ fn lists_are_what_the_vectors_expect() {
         }
     }
     assert_eq!(good, 5);
+}
+
+#[test]
+fn volumes_are_what_the_vectors_expect() {
+    let all = load_volumes();
+    let mut good = 0;
+    for vector in &all {
+        let content = read_volumes(vector, &all);
+        assert_eq!(word(content.as_ref().map_err(|kind| *kind)), vector.expect, "{}", vector.name);
+        if content.is_ok() {
+            assert_eq!(content.ok(), vector.content, "{}", vector.name);
+            let header = Volume::parse(&vector.bytes[..112]).expect("it was taken");
+            assert_eq!(header.encode(), vector.bytes[..112], "{}", vector.name);
+            good += 1;
+        }
+    }
+    assert_eq!(good, 6);
+}
+
+/// A reader of bundles takes no volume for one.
+#[test]
+fn a_volume_is_no_bundle() {
+    for vector in load_volumes().iter().filter(|vector| vector.expect == "ok") {
+        let error = open(&vector.bytes, &[usize::MAX]).expect_err("it is a volume");
+        assert_eq!((&error, error.kind()), (&sealift_format::Error::IsVolume, Kind::Header), "{}", vector.name);
+    }
 }
 
 /// Returns sizes of portions: all at once, one byte, and a few repeating sequences.
@@ -225,6 +255,7 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     let mut all: Vec<Vector> = load();
     all.extend(load_requests());
     all.extend(load_lists());
+    all.extend(load_volumes());
     let wanted: BTreeSet<_> = all.into_iter().map(|vector| (vector.name, vector.expect)).collect();
     let listed: BTreeSet<_> = found.iter().cloned().collect();
     let (missing, wrong) = (wanted.difference(&listed), listed.difference(&wanted));
@@ -234,10 +265,13 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
 }
 
 /// Returns the step of core 11.2 in which the reader rejects a vector, 4 also for step 5; 8 stands for what only the bases reveal, 9 for
-/// requests and 10 for lists.
+/// requests, 10 for lists and 11 for volumes.
 fn step(vector: &Vector) -> u8 {
-    if vector.check >= Check::Request {
-        return if vector.check == Check::Request { 9 } else { 10 };
+    match vector.check {
+        Check::Request => return 9,
+        Check::List => return 10,
+        Check::Volume => return 11,
+        _ => {}
     }
     let Ok((head, _)) = Head::parse_first(&vector.bytes) else { return 1 };
     let head_len = u64::try_from(head.encode().len()).expect("it fits");
@@ -261,6 +295,7 @@ fn the_table_of_checks_has_the_order_of_the_steps() {
     let mut all = load();
     all.extend(load_requests());
     all.extend(load_lists());
+    all.extend(load_volumes());
     let mut last = 0;
     for (_, names) in rows_of_checks().into_iter().filter(|(kind, _)| kind != "ok") {
         for name in names {

@@ -27,6 +27,8 @@ pub enum Part {
     Request,
     /// The signed list of a channel (channel.md).
     List,
+    /// The header of a volume (volumes.md).
+    Volume,
 }
 
 impl Part {
@@ -34,7 +36,9 @@ impl Part {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request | Self::List => Kind::Header,
+            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request | Self::List | Self::Volume => {
+                Kind::Header
+            }
             Self::Layout => Kind::Layout,
             Self::Index => Kind::Index,
             Self::Base => Kind::Base,
@@ -55,6 +59,7 @@ impl fmt::Display for Part {
             Self::Base => f.write_str("base"),
             Self::Request => f.write_str("request"),
             Self::List => f.write_str("list"),
+            Self::Volume => f.write_str("volume"),
         }
     }
 }
@@ -69,6 +74,9 @@ pub enum Error {
     /// It is a request, not a bundle.
     #[error("this is a request, not a bundle")]
     IsRequest,
+    /// It is a volume, not a bundle.
+    #[error("this is a volume, one of the files of a bundle that was split")]
+    IsVolume,
     /// A version, section, codec or kind that only a later reader knows.
     #[error("{part}: unknown {what} {found}; a newer version of Sealift may support it")]
     Unsupported {
@@ -147,6 +155,16 @@ pub enum Error {
         /// The largest value that fits.
         max: u64,
     },
+    /// A bundle cannot be split into volumes of a size.
+    #[error(
+        "volumes of {size} bytes are too small for this bundle: it needs {needed} bytes in one of them, since chunks are not cut"
+    )]
+    VolumeSize {
+        /// The size, in bytes.
+        size: u64,
+        /// The smallest size into which it can be split.
+        needed: u64,
+    },
     /// A number in the root differs from the one that layout and index give.
     #[error("root: declares {what} = {declared}, but layout and index have {found}")]
     Maximum {
@@ -187,14 +205,16 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Magic | Self::IsRequest | Self::Maximum { .. } => Kind::Header,
+            Self::Magic | Self::IsRequest | Self::IsVolume | Self::Maximum { .. } => Kind::Header,
             Self::Unsupported { .. } => Kind::Unsupported,
             Self::Malformed { part, .. }
             | Self::Row { part, .. }
             | Self::Digest { part }
             | Self::Frame { part, .. } => part.kind(),
             Self::Path { .. } => Kind::Path,
-            Self::Limit { .. } | Self::OutOfMemory { .. } | Self::TooLarge { .. } => Kind::Limit,
+            Self::Limit { .. } | Self::OutOfMemory { .. } | Self::TooLarge { .. } | Self::VolumeSize { .. } => {
+                Kind::Limit
+            }
             Self::Truncated { .. } => Kind::Truncated,
             Self::Trailing { .. } => Kind::Trailing,
         }

@@ -41,6 +41,7 @@ pub mod recipes;
 mod request;
 mod row;
 pub mod verity;
+pub mod volume;
 pub mod walk;
 
 pub use area::{Envelope, area_len_for};
@@ -76,3 +77,4 @@ pub use recipes::{
 };
 pub use request::Request;
 pub use row::{Row, Rows, Table};
+pub use volume::Volume;

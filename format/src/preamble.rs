@@ -17,6 +17,8 @@ impl Preamble {
     pub const MAGIC: [u8; 8] = [0x89, 0x53, 0x4c, 0x46, 0x54, 0x0d, 0x0a, 0x1a];
     /// The first eight bytes of a request (requests.md), which is not a bundle.
     pub(crate) const REQUEST_MAGIC: [u8; 8] = *b"\x89SLRQ\r\n\x1a";
+    /// The first eight bytes of a volume (volumes.md), which is a part of a bundle.
+    pub(crate) const VOLUME_MAGIC: [u8; 8] = *b"\x89SLVL\r\n\x1a";
     /// The format version that this crate reads and writes.
     pub const VERSION: u32 = 0;
     /// The length in bytes of the longest root.
@@ -31,6 +33,7 @@ impl Preamble {
         match () {
             () if Self::MAGIC.starts_with(start) => Ok(()),
             () if start == Self::REQUEST_MAGIC => Err(Error::IsRequest),
+            () if start == Self::VOLUME_MAGIC => Err(Error::IsVolume),
             () => Err(Error::Magic),
         }
     }

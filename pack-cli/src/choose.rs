@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use sealift_store::fs::found::{found_at, is_directory};
+use sealift_store::{OpenVolume, VolumeSet, by_set};
 
 use crate::trust::Guard;
 use crate::{Error, Head, Input, Limits, is_damaged_copy};
@@ -15,10 +16,12 @@ use crate::{Error, Head, Input, Limits, is_damaged_copy};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Candidate {
-    /// The bundle's path.
+    /// The bundle's path, or that of its first volume.
     pub path: PathBuf,
     /// The paths of other copies of it, with the same signed bytes: [`Input::open_copies`] reads from them what is damaged here.
     pub copies: Vec<PathBuf>,
+    /// The files of its volumes, if it was split and they were found apart from each other or among others.
+    pub volumes: Vec<PathBuf>,
     /// The bundle's name.
     pub name: String,
     /// The bundle's version.
@@ -58,13 +61,15 @@ pub struct Choice {
     pub passed_over: Vec<PassedOver>,
 }
 
-/// A bundle with its copies, the first of which has a head that the device accepts.
+/// A bundle with its copies, the first of which has a head that the device accepts; or its volumes, of which there are no copies.
 struct Group {
     paths: Vec<PathBuf>,
+    volumes: Vec<PathBuf>,
     head: Head,
 }
 
-/// Examines bundles: files, and the files named `*.sealift`, in any case, in directories. With `name`, only bundles of that name are candidates. `held` lists the
+/// Examines bundles: files, and the files named `*.sealift` and `*.sealift-volume`, in any case, in directories. The volumes of a bundle that was split are
+/// one bundle, wherever they are. With `name`, only bundles of that name are candidates. `held` lists the
 /// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
 /// delta whose base is among the examined bundles, and last one whose base is neither. If nothing is known of the target, a delta whose base is not
 /// among the examined bundles ranks as if it were installed.
@@ -83,15 +88,23 @@ pub fn choose(
 ) -> Result<Choice, Error> {
     let mut choice = Choice::default();
     let (mut heads, mut unread) = (Vec::new(), Vec::new());
-    for path in files(paths)? {
-        match Input::open(&path).and_then(|mut input| input.read_head(limits.clone())) {
-            Ok(head) => heads.push((path, head)),
+    for mut volumes in by_set(files(paths)?) {
+        let Some(path) = volumes.first().cloned() else { continue };
+        let input = match volumes.len() {
+            1 => Input::open(&path),
+            _ => VolumeSet::of_files(&volumes).map(|set| Input::volumes(&path, set)),
+        };
+        if volumes.len() == 1 {
+            volumes.clear();
+        }
+        match input.and_then(|mut input| input.read_head(limits.clone())) {
+            Ok(head) => heads.push((path, volumes, head)),
             Err(error) => unread.push((path, error)),
         }
     }
     let at_hand = copies(&heads, guard)?;
     let (mut groups, mut refused): (Vec<Group>, Vec<_>) = (Vec::new(), Vec::new());
-    for (path, head) in heads {
+    for (path, volumes, head) in heads {
         let identity = &head.root().identity;
         let refusal = match (name, guard.judge(&head)) {
             (Some(wanted), _) if wanted != identity.name => {
@@ -100,31 +113,37 @@ pub fn choose(
             (_, Err(error)) if error.kind().is_none() => return Err(error), // the device's state is at fault, not the bundle
             (_, judged) => judged.err(),
         };
-        match (refusal, groups.iter_mut().find(|group| group.head.signed() == head.signed())) {
+        let is_same = |group: &&mut Group| group.head.signed() == head.signed() && group.volumes.is_empty();
+        match (refusal, groups.iter_mut().find(is_same).filter(|_| volumes.is_empty())) {
             (Some(error), _) => refused.push((path, head, error)),
             (None, Some(group)) => group.paths.push(path),
-            (None, None) => groups.push(Group { paths: vec![path], head }),
+            (None, None) => groups.push(Group { paths: vec![path], volumes, head }),
         }
     }
     for (path, head, error) in refused {
         // What follows the head is as good in a copy that lacks a signature.
-        let group = groups.iter_mut().find(|group| group.head.signed() == head.signed());
+        let is_same = |group: &&mut Group| group.head.signed() == head.signed() && group.volumes.is_empty();
+        let group = groups.iter_mut().find(is_same);
         group.into_iter().for_each(|group| group.paths.push(path.clone()));
         let version = Some(head.root().identity.version);
         choice.passed_over.push(PassedOver { version, path, error });
     }
     for (path, error) in unread {
-        match groups.iter_mut().find(|group| is_damaged_copy(&path, &group.head).is_ok_and(|is_copy| is_copy)) {
+        let is_same = |group: &&mut Group| {
+            group.volumes.is_empty() && is_damaged_copy(&path, &group.head).is_ok_and(|is_copy| is_copy)
+        };
+        match groups.iter_mut().find(is_same) {
             Some(group) => group.paths.push(path),
             None => choice.passed_over.push(PassedOver { path, version: None, error }),
         }
     }
-    for Group { paths, head } in groups {
+    for Group { paths, volumes, head } in groups {
         let Some((path, others)) = paths.split_first() else { continue };
         let bases = if holds_base(&head, held) { vec![Vec::new()] } else { bases_of(&head, &at_hand) };
         let candidate = |bases| Candidate {
             path: path.clone(),
             copies: others.to_vec(),
+            volumes: volumes.clone(),
             name: head.root().identity.name.clone(),
             version: head.root().identity.version,
             is_delta: head.root().bases.is_some(),
@@ -156,9 +175,9 @@ fn holds_base(head: &Head, held: &[[u8; 32]]) -> bool {
 
 /// Returns the full bundles by the digests of their indexes; of those with one digest, first those that trusted keys signed. The others serve as
 /// bases too, since what is read of them is compared with the delta's digests, but anyone can make a bundle that claims a digest.
-fn copies(heads: &[(PathBuf, Head)], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
+fn copies(heads: &[(PathBuf, Vec<PathBuf>, Head)], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
     let mut copies: HashMap<[u8; 32], Vec<(bool, PathBuf)>> = HashMap::new();
-    for (path, head) in heads.iter().filter(|(_, head)| head.root().bases.is_none()) {
+    for (path, _, head) in heads.iter().filter(|(.., head)| head.root().bases.is_none()) {
         let is_trusted = match guard.judge_base(head) {
             Err(error) if error.kind().is_none() => return Err(error),
             judged => judged.is_ok(),
@@ -195,8 +214,8 @@ fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir(path).map_err(failed)? {
             let entry = entry.map_err(failed)?.path();
-            if entry.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("sealift")) && is_file(&entry)?
-            {
+            let is_named = |ending: &str| entry.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending));
+            if (is_named("sealift") || is_named(OpenVolume::EXTENSION)) && is_file(&entry)? {
                 found.push(entry);
             }
         }

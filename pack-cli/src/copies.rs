@@ -36,9 +36,11 @@ pub fn together(paths: &[PathBuf], limits: &Limits) -> Vec<Vec<PathBuf>> {
     all
 }
 
+/// Returns the head of a bundle in one file.
 fn head_of(path: &Path, limits: &Limits) -> Option<Head> {
-    let read = || Input::open(path)?.read_head(limits.clone());
-    is_file(path).then(read)?.ok()
+    let mut input = if is_file(path) { Input::open(path).ok()? } else { return None };
+    let is_split = input.origin().is_some_and(|origin| origin.volume_set().is_some());
+    if is_split { None } else { input.read_head(limits.clone()).ok() }
 }
 
 /// Returns whether this is a regular file: what is read of a pipe is gone.

@@ -206,13 +206,15 @@ pub mod portal;
 pub mod request;
 #[cfg(feature = "pack")]
 pub mod simulate;
+pub mod split;
 pub mod status;
 pub mod trust;
 pub mod verify;
+pub mod volume;
 
 pub use output::Output;
 pub use sealift_format::{
-    Bundle, Chunk, Delta, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row,
+    Bundle, Chunk, Delta, Envelope, Head, Identity, Image, Index, Kind, Limits, Opened, Request, Root, Row, Volume,
     data_ranges, difference, name, recipes,
 };
 pub use sealift_format::{Error as FormatError, RootBase};
@@ -224,8 +226,9 @@ pub use sealift_store::install::{
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
     ArchiveFault, Aspect, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault, ImageFault,
-    Input, Keeps, LeftRun, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, Origin, Phase, Progress,
-    RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited, base, is_damaged_copy, seal, source,
+    Input, Keeps, LeftRun, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, OpenVolume, Origin, Phase,
+    Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited, VolumeFault, VolumeSet,
+    base, by_set, has_only_volumes, is_damaged_copy, seal, source,
 };
 pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};

@@ -11,7 +11,7 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, 
 
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
-use crate::origin::{Origin, copies};
+use crate::origin::{Origin, VolumeSet, copies};
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -42,22 +42,24 @@ impl std::fmt::Debug for Input {
 const READ_LEN: u64 = 1 << 20;
 
 impl Input {
-    /// Opens a file. A fifo, a socket or a terminal is read as a pipe.
+    /// Opens a file; a directory with the volumes of one bundle; or a volume, with the others beside it. A fifo, a socket or a terminal is read as a
+    /// pipe.
     ///
     /// # Errors
-    /// Returns an error if it cannot be opened or is a directory.
+    /// Returns an error if it cannot be opened, or if volumes are missing, damaged or of several bundles.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let failed = |error| Error::io("read", path, error);
-        let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(Error::unexpected(path, "is a directory, and a bundle is a file"));
-        }
-        let path = path.to_owned();
-        if metadata.is_file() {
-            return Ok(Self { path, from: From::Origin(Arc::new(Origin::file(file, metadata.len()))) });
-        }
-        Ok(Self { path, from: From::Pipe { pipe: Box::new(file), at: 0 } })
+        let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
+        let from = match Origin::of(path, &file)? {
+            Some(origin) => From::Origin(Arc::new(origin)),
+            None => From::Pipe { pipe: Box::new(file), at: 0 },
+        };
+        Ok(Self { path: path.to_owned(), from })
+    }
+
+    /// Opens the volumes of one bundle, which lie in these files in any order. `path` denotes them in messages.
+    #[must_use]
+    pub fn volumes(path: &Path, volumes: VolumeSet) -> Self {
+        Self { path: path.to_owned(), from: From::Origin(Arc::new(Origin::volumes(volumes))) }
     }
 
     /// Opens files that hold the same bundle, to be read as one: what is damaged in one of them is read from the next. The head is that of the first
@@ -119,7 +121,13 @@ impl Input {
 
     fn go_on(&mut self, mut opener: Opener) -> Result<Opened, Error> {
         while self.supply(&mut opener)? {}
-        Ok(opener.finish()?)
+        let opened = opener.finish()?;
+        if let From::Origin(origin) = &self.from
+            && let Some(volumes) = origin.volume_set()
+        {
+            volumes.check_cuts(opened.head(), &opened.layout().chunks)?;
+        }
+        Ok(opened)
     }
 
     fn whole(&self, opened: Opened) -> Result<Bundle, Error> {

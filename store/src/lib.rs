@@ -42,15 +42,17 @@ mod tree;
 pub mod trust;
 mod xattrs;
 
-pub use error::{ArchiveFault, Class, Error, FileFault, ImageFault, OrderFault, RecordFault, RepoFault, SlotFault};
+pub use error::{
+    ArchiveFault, Class, Error, FileFault, ImageFault, OrderFault, RecordFault, RepoFault, SlotFault, VolumeFault,
+};
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,
     Times, check_may_create, check_own, inode_id,
 };
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};
-pub use origin::Origin;
 pub use origin::copies::{CopyStats, DamagedRange, is_damaged_copy};
+pub use origin::{OpenVolume, Origin, VolumeSet, by_set, has_only_volumes, named_volumes};
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

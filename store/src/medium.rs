@@ -117,9 +117,8 @@ impl Medium {
         // Otherwise, opening a fifo of that name would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = File::from(rustix::fs::open(&self.path, flags, Mode::empty()).ok()?);
-        let found = file.metadata().ok()?;
-        let origin = Arc::new(Origin::file(file, found.len()));
-        let is_same = found.is_file() && start_of(&origin, self.head.len()).ok()? == self.head;
+        let origin = Arc::new(Origin::of(&self.path, &file).ok()??);
+        let is_same = start_of(&origin, self.head.len()).ok()? == self.head;
         origin.advise(self.advice);
         is_same.then(|| *self.origin.write() = Arc::clone(&origin))?;
         Some(origin)

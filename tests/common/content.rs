@@ -1,6 +1,7 @@
 //! What a reader finds in a vector, as the JSON that stands beside it (spec/vectors/README.md).
 
-use sealift::Bundle;
+use sealift::volume::VolumeStats;
+use sealift::{Bundle, OpenVolume};
 use sealift_format::{
     Device, Envelope, Image, Index, Inode, InodeKind, ListedFile, Ref, Request, RootBase, Row, SignedList,
 };
@@ -63,6 +64,19 @@ fn file_row(row: &ListedFile) -> String {
         ("index_digest", digits(&row.index_digest)),
         ("bases", format!("[{}]", bases.join(","))),
     ]))
+}
+
+/// Returns the content of a volume that was checked alone.
+pub fn of_volume(volume: &OpenVolume, stats: &VolumeStats) -> String {
+    let (header, identity) = (volume.header(), &volume.head().root().identity);
+    let mut content = Content::default();
+    content.field("name", &text(&identity.name));
+    content.field("version", &identity.version.to_string());
+    content.field("number", &header.number.to_string());
+    content.field("count", &header.count.to_string());
+    content.field("first_chunk", &stats.first_chunk.to_string());
+    content.field("chunks", &stats.chunks.to_string());
+    format!("{{\n{}\n}}\n", content.0.join(",\n"))
 }
 
 /// There is one key per line; in a list of objects, one row per line.

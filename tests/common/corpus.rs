@@ -12,7 +12,7 @@ use crate::keys::{Key, strings};
 use crate::pkcs7::{CERTIFICATE, kernel_signature};
 use crate::reader::{open, open_whole};
 use crate::targets::{delta_layout_input, difference_input, layout_input, suffix_input};
-use crate::vector::{Vector, load_lists, load_requests};
+use crate::vector::{Vector, load_lists, load_requests, load_volumes};
 
 /// Returns the folder of the corpora.
 pub fn folder() -> PathBuf {
@@ -54,6 +54,9 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     seeds.extend(requests.map(|vector| ("request", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
     let lists = load_lists().into_iter().filter(|vector| vector.expect == "ok");
     seeds.extend(lists.map(|vector| ("channel", vector.name, vector.bytes[..vector.bytes.len() - 32].to_vec())));
+    for vector in load_volumes().into_iter().filter(|vector| vector.expect == "ok") {
+        seeds.push(("volume", vector.name, [&vector.bytes[..80], &vector.bytes[112..]].concat()));
+    }
     seeds.extend(signatures());
     let signed = vectors.iter().find(|vector| vector.name == "kernel-signature").expect("it is a vector");
     let head = open_whole(&signed.bytes).expect("it is sound").head;

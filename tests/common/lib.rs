@@ -24,3 +24,4 @@ pub mod targets;
 pub mod tree;
 pub mod vector;
 pub mod vectors;
+pub mod volume;

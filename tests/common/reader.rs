@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::verify::{Depth, verify};
-use sealift::{Bundle, Error, Head, Input, Limits, Progress};
+use sealift::volume::verify_volume;
+use sealift::{Bundle, Error, Head, Input, Limits, OpenVolume, Progress, VolumeSet};
 use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, SignedList, Step, verity};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
@@ -18,7 +19,7 @@ use sealift_verify::trust::{
 };
 
 use crate::complete::complete;
-use crate::content::{of_bundle, of_list, of_request};
+use crate::content::{of_bundle, of_list, of_request, of_volume};
 use crate::made::check_all_made;
 use crate::vector::{Check, Trust, Vector};
 
@@ -134,7 +135,7 @@ pub fn read(input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened,
         match check {
             Check::Open => unopened.open_any().map(|(_, opened)| opened),
             Check::Verify => verify(unopened, Depth::Stored, 1, &progress).map(|done| done.opened),
-            Check::Deep | Check::Apply | Check::Request | Check::List => {
+            Check::Deep | Check::Apply | Check::Request | Check::List | Check::Volume => {
                 verify(unopened, Depth::Objects, 2, &progress).map(|done| done.opened)
             }
         }
@@ -176,6 +177,40 @@ pub fn complete_request(vector: &Vector, all: &[Vector]) -> Result<Index, sealif
     Err(sealift_format::Error::Digest { part: Part::Index })
 }
 
+/// Reads a volume alone or, if its vector has bases among `all`, in a set with these, as a bundle. Returns the content.
+///
+/// # Errors
+/// Returns an error if it is rejected.
+///
+/// # Panics
+/// Panics if the files cannot be written.
+pub fn read_volumes(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |vector: &Vector| {
+        let path = folder.path().join(&vector.name);
+        std::fs::write(&path, &vector.bytes).expect("there is room");
+        path
+    };
+    let read = || {
+        let progress = Progress::default();
+        if vector.bases.is_empty() {
+            let volume = OpenVolume::open(&write(vector))?.ok_or(sealift_format::Error::Magic)?;
+            judge(volume.head(), vector.trust.as_ref())?;
+            let stats = verify_volume(&volume, &Limits::default(), &progress)?;
+            return Ok(of_volume(&volume, &stats));
+        }
+        let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
+        let paths: Vec<PathBuf> = [vector].into_iter().chain(vector.bases.iter().map(base)).map(write).collect();
+        let set = VolumeSet::of_files(&paths)?;
+        let unopened = Input::volumes(&paths[0], set).begin(Limits::default())?;
+        match verify(unopened, Depth::Objects, 2, &progress)?.opened {
+            Opened::Whole(bundle) => Ok(of_bundle(&bundle)),
+            Opened::Delta(_) => panic!("{}: the set is a delta", vector.name),
+        }
+    };
+    read().map_err(|error: Error| error.kind().unwrap_or_else(|| panic!("not about the volumes: {error}")))
+}
+
 /// Returns the content of an accepted vector, with bases among `all`, as JSON.
 ///
 /// # Errors
@@ -188,6 +223,9 @@ pub fn content(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
     }
     if vector.check == Check::List {
         return Ok(of_list(&read_list(&vector.bytes, vector.trust.as_ref())?));
+    }
+    if vector.check == Check::Volume {
+        return read_volumes(vector, all);
     }
     let opened = open(&vector.bytes, &[usize::MAX]).map_err(|error| error.kind())?;
     match apply(opened, vector, all)? {

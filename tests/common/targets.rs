@@ -3,10 +3,11 @@
 use sealift::order::OrderProfile;
 use sealift_format::difference::{NewContent, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
+use sealift_format::volume::{front_len, stored_chunks};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
     InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Request, Root, Row, SignedList,
-    check_frame, data_len, frame_window, maxima, verity,
+    Volume, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
@@ -27,7 +28,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 18] = [
+pub const ALL: [Target; 19] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -44,6 +45,7 @@ pub const ALL: [Target; 18] = [
     ("difference", difference),
     ("suffix", suffix),
     ("request", request),
+    ("volume", volume),
     ("dm_verity", dm_verity),
     ("container", container),
 ];
@@ -240,6 +242,40 @@ pub fn channel(data: &[u8]) {
     for row in &signed.list().files {
         assert!(!row.file.contains('/') && !row.file.starts_with('.'));
     }
+}
+
+/// A volume's header encodes to the bytes that it was parsed from, and lies in its bundle. However the bundle of its head and layout is split, the volumes
+/// are it without a gap. The input is a volume without the BLAKE3 that closes its header.
+pub fn volume(data: &[u8]) {
+    let Some((fields, rest)) = data.split_at_checked(80) else { return };
+    let header = [fields, &hash(fields)].concat();
+    let Ok(volume) = Volume::parse(&header) else { return };
+    assert_eq!(volume.encode(), header);
+    assert!(
+        (1..=volume.count).contains(&volume.number) && volume.offset < volume.end() && volume.end() <= volume.file_len
+    );
+    let len = rest.len().min(usize::try_from(volume.head_len).expect("32 bits"));
+    let Ok(head) = volume.parse_head(&rest[..len]) else { return };
+    let limits = Limits { layout_len: 1 << 20, ..Limits::default() };
+    if limits.check(head.root()).is_err() {
+        return;
+    }
+    let stored = usize::try_from(head.root().contents.layout_stored).expect("it is within the limits");
+    let Some(layout) = rest.get(len..len + stored) else { return };
+    let Ok(chunks) = stored_chunks(&head, layout) else { return };
+    if let Ok(own) = volume.chunks(&head, &chunks) {
+        assert!(own.start <= own.end && own.end <= chunks.len());
+    }
+    let size = volume.own_len(&head);
+    let Ok(volumes) = Volume::split(&head, &chunks, size) else { return };
+    let mut end = front_len(&head);
+    for (number, part) in (1..).zip(&volumes) {
+        assert_eq!((part.number, part.offset, usize::from(part.count)), (number, end, volumes.len()));
+        assert_eq!(Volume::parse(&part.encode()).as_ref(), Ok(part));
+        assert!(part.own_len(&head) <= size && part.chunks(&head, &chunks).is_ok());
+        end = part.end();
+    }
+    assert_eq!(end, head.file_len());
 }
 
 /// Queries everything that a listing shows.

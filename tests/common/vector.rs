@@ -42,6 +42,8 @@ pub enum Check {
     Request,
     /// The input is the list of a channel.
     List,
+    /// The input is a volume: alone, or in a set with the volumes that the bases are.
+    Volume,
 }
 
 /// The settings of the administrator and the device.
@@ -74,6 +76,7 @@ impl Vector {
             Check::Apply => lines.push(("check", "apply".into())),
             Check::Request => lines.push(("check", "request".into())),
             Check::List => lines.push(("check", "list".into())),
+            Check::Volume => lines.push(("check", "volume".into())),
         }
         lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
@@ -117,6 +120,7 @@ impl Vector {
             ("check", "apply") => self.check = Check::Apply,
             ("check", "request") => self.check = Check::Request,
             ("check", "list") => self.check = Check::List,
+            ("check", "volume") => self.check = Check::Volume,
             ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
             _ => {
@@ -146,6 +150,13 @@ pub fn folder() -> PathBuf {
 pub fn load() -> Vec<Vector> {
     let mut vectors = load_all();
     vectors.retain(|vector| vector.check < Check::Request);
+    vectors
+}
+
+/// Returns all volume vectors.
+pub fn load_volumes() -> Vec<Vector> {
+    let mut vectors = load_all();
+    vectors.retain(|vector| vector.check == Check::Volume);
     vectors
 }
 

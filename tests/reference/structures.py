@@ -9,6 +9,7 @@ from encoding import Cursor, Reject, check_prefixed, need, unzstd
 from recipes import SUMS
 from sealift import ROOT_FIELDS, Bundle
 from vectors import LACKS, split
+from volume import parse_header
 
 SPEC = Path(__file__).resolve().parents[2] / "spec"
 STRUCTURES = json.loads((SPEC / "structures.json").read_text("utf-8"))["structures"]
@@ -236,11 +237,21 @@ def compare_list(own, content):
     yield table(own.rows, "file version created len"), [(row["file"].encode(), row["version"], row["created"], row["len"]) for row in content["files"]]
     yield [digest.hex() for digest in own.rows.index_digest], [row["index_digest"] for row in content["files"]]
 
+def compare_volume(file, data, content):
+    volume = parse_header(data)
+    names = "number count head_len offset len file_len set".split()
+    yield [getattr(file, name) for name in names], [getattr(volume, name) for name in names]
+    if "number" in content:  # not that of the bundle that a set makes
+        yield [file.number, file.count, text(file.root.identity.name)], [content[key] for key in ("number", "count", "name")]
+
+COMPARISONS = {"bundle": compare_bundle, "volume": compare_volume,
+               "request": lambda file, _, content: compare_index(file.outline, content)}
+
 def run(path):
     """Check one vector; return whether it is as described."""
     header, data = split(path)
     keys = dict(line.split(": ", 1) for line in header.decode().split("\n"))
-    type_ = {"request": "request", "list": "signed_list"}.get(keys.get("check"), "bundle")
+    type_ = {"request": "request", "list": "signed_list", "volume": "volume"}.get(keys.get("check"), "bundle")
     try:
         file = whole(type_, data)
     except Reject as reject:
@@ -248,10 +259,7 @@ def run(path):
         return False
     if keys["expect"] == "ok" and not LACKS.intersection(keys["needs"].split()):
         content = json.loads(path.with_suffix(".json").read_text("utf-8"))
-        compare = {"request": lambda content: compare_index(file.outline, content),
-                   "signed_list": lambda content: compare_list(file.list, content),
-                   "bundle": lambda content: compare_bundle(file, data, content)}
-        for found, want in compare[type_](content):
+        for found, want in COMPARISONS[type_](file, data, content):
             assert found == want, f"{path}: {found} is not {want}"
     assert keys["expect"] == "ok" or not MALFORMED.search(path.name), f"{path} is as described"
     return True

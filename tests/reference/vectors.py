@@ -12,6 +12,7 @@ from index import parse_index
 from request import complete, parse_request
 from sealift import LIMITS, Bundle
 from trust import POLICY
+from volume import join, read_alone
 
 @lru_cache(256)
 def open_base(data):
@@ -56,6 +57,16 @@ def read_list(data, policy):
     except Reject as reject:
         kind, _ = reject.args
         return kind, None
+def read_volume(data, policy, others):
+    """Return the same for a volume: alone, or in a set with others, which is a bundle."""
+    try:
+        if not others:
+            return "ok", document(read_alone(data, policy))
+        bundle = join([data, *others])
+    except Reject as reject:
+        kind, _ = reject.args
+        return kind, None
+    return read_bundle(bundle, "deep", policy, [])
 
 # Encoders of recipes that this reader has not: it checks their parameters, and makes nothing with them.
 LACKS = {"lz4", "xz", "zstd"}
@@ -81,6 +92,8 @@ def read(path):
     assert not keys, f"{path}: {keys}"
     if depth == "list":
         return expected, *read_list(data, policy)
+    if depth == "volume":
+        return expected, *read_volume(data, policy, bases)
     return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))
 
 def run_vector(path):

@@ -84,6 +84,15 @@ impl Layout {
         Ok(layout)
     }
 
+    /// Parses only the chunks of a decoded layout, for whoever lacks the index.
+    ///
+    /// # Errors
+    /// Returns an error if its form as a section list, or section 1, does not conform to core 7.
+    pub(crate) fn parse_chunks_alone(bytes: &[u8]) -> Result<Vec<Chunk>, Error> {
+        let [chunks, ..] = read_sections(Part::Layout, bytes, &RULES)?;
+        parse_chunks(chunks.unwrap_or_else(|| Reader::new(Part::Layout, &[]))).map(|(chunks, _)| chunks)
+    }
+
     pub(super) fn check_groups(&self, objects: &[Object], piece_len: u64) -> Result<(), Error> {
         let mut placed = alloc::vec![false; objects.len()];
         for (row, chunk) in self.chunks.iter().enumerate() {

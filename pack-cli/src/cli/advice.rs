@@ -8,6 +8,7 @@ use sealift::trust::{KernelSignError, SignError};
 use sealift::trust::{Shortfall, SignatureError, Standing};
 use sealift::{
     ArchiveFault, Class, Error, FileFault, FormatError, ImageFault, RecordFault, RepoFault, SlotFault, TrustError,
+    VolumeFault,
 };
 
 /// The advice if the kernel has no certificate for a signature.
@@ -22,6 +23,9 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
             ": the program behind this mount has ended; unmount it with `umount`"
         }
         Error::Format(FormatError::Limit { what, declared, .. }) => return limit(what, *declared),
+        Error::Volumes { fault, .. } => volumes(fault)?,
+        Error::Format(FormatError::VolumeSize { needed, .. }) => return Some(format!("; use --size {needed} or more")),
+        Error::Format(FormatError::IsVolume) => ": this verb takes the whole bundle in one file",
         Error::Format(FormatError::IsRequest) => ": pack a bundle for it with `sealift pack --for`",
         Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) => return Some(signer(why)),
         Error::Trust(TrustError::Expired { .. }) => "; get a newer bundle, or use --time if the clock is wrong",
@@ -112,6 +116,19 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         _ => return None,
     };
     Some(fixed.to_owned())
+}
+
+/// Returns what to do about volumes that cannot be used.
+fn volumes(fault: &VolumeFault) -> Option<&'static str> {
+    Some(match fault {
+        VolumeFault::Missing { .. } => ": copy them there, or give all volumes as arguments",
+        VolumeFault::Twice { .. } => ": remove one of them",
+        VolumeFault::OtherSet { .. } => ": leave it out",
+        VolumeFault::Several { .. } => ": give one volume of the set that you mean",
+        VolumeFault::Truncated { .. } | VolumeFault::Trailing { .. } => ": copy it again",
+        VolumeFault::InTheWay { .. } => ": remove it, or choose another directory",
+        _ => return None,
+    })
 }
 
 /// Returns the advice for an error of a verb that writes to `target`: the user has to create a missing repository, and to remove an archive.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use sealift::{CopyStats, Head, Input, Opened, Origin};
+use sealift::{CopyStats, Head, Input, Opened, Origin, VolumeSet};
 
 use super::copies;
 use super::escape;
@@ -23,6 +23,9 @@ pub(crate) struct BundleArg {
     /// Other copies of it
     #[arg(skip)]
     copies: Vec<PathBuf>,
+    /// The files of its volumes, if they were named one by one
+    #[arg(skip)]
+    pub(crate) volumes: Vec<PathBuf>,
     /// What was opened, if there are copies
     #[arg(skip)]
     joined: OnceCell<Arc<Origin>>,
@@ -39,8 +42,17 @@ impl BundleArg {
         Self { bundle, copies, ..Self::default() }
     }
 
+    /// A bundle in files that belong together.
+    pub(crate) fn of_group(group: Vec<PathBuf>) -> Self {
+        let bundle = group.first().cloned().unwrap_or_default();
+        Self { bundle, volumes: if group.len() > 1 { group } else { Vec::new() }, ..Self::default() }
+    }
+
     /// Opens the bundle.
     pub(crate) fn open(&self) -> Result<Input, Failure> {
+        if !self.volumes.is_empty() {
+            return Ok(Input::volumes(&self.bundle, VolumeSet::of_files(&self.volumes)?));
+        }
         if !self.copies.is_empty() {
             let paths = [&[self.bundle.clone()], &self.copies[..]].concat();
             let input = Input::open_copies(&paths, &limits())?;

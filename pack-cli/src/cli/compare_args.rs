@@ -8,6 +8,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use sealift::diff::{DiffOptions, Ignore};
 use sealift::fs::is_directory;
+use sealift::has_only_volumes;
 use sealift::source::{
     ArchiveFormat, DirectoryOptions, Exclude, SourceOptions, XattrFilter, is_container_image, is_image,
 };
@@ -146,5 +147,6 @@ pub(crate) fn is_source(argument: &OsStr) -> Result<bool, Error> {
     let is_commit = TargetKind::of(argument).0 == TargetKind::Ostree;
     let is_single = is_image(argument) || is_container_image(argument);
     let is_named = is_commit || is_single || ArchiveFormat::of(argument).is_some();
-    Ok(is_named || is_directory(argument.as_ref())?)
+    let path = argument.as_ref();
+    Ok(is_named || is_directory(path)? && !has_only_volumes(path)?)
 }

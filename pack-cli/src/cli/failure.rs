@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use sealift::{Class, Error};
+use sealift::{Class, Error, VolumeFault};
 use serde::Serialize;
 
 use super::advice::{advice, advice_for_target};
@@ -178,6 +178,14 @@ impl Failure {
         self.error.class() == Class::Cancelled
     }
 
+    /// Returns whether a volume was given, and others of its set are not beside it.
+    pub(crate) fn lacks_volumes(&self) -> bool {
+        match &*self.error {
+            Error::Volumes { path, fault } => matches!(**fault, VolumeFault::Missing { .. }) && !path.is_dir(),
+            _ => false,
+        }
+    }
+
     /// Prints the failure and returns the exit status.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
         if let Some(status) = self.status {
@@ -220,7 +228,7 @@ impl Failure {
 
     /// Returns the message, one sentence.
     pub(crate) fn message(&self) -> String {
-        let names_it = matches!(*self.error, Error::Bundle { .. });
+        let names_it = matches!(*self.error, Error::Bundle { .. } | Error::Volumes { .. });
         let mut message = match &self.bundle {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
             _ => self.error.to_string(),

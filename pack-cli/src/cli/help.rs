@@ -11,7 +11,7 @@ use super::show::BOLD;
 
 /// The verbs of each kind of user, in the order of use.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "key"]),
+    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "split", "key"]),
     ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "trust", "portal"]),
     (
         "Device: install bundles",

@@ -7,7 +7,7 @@ use clap::Args;
 use sealift::dm_verity::{VerityImages, root_hashes};
 use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
-use sealift::{Head, Image, Input, Opened, Root, RootBase};
+use sealift::{Error, Head, Image, Input, OpenVolume, Opened, Root, RootBase};
 use sealift_format::RecipeSums;
 use sealift_format::hex;
 use sealift_format::num::wide;
@@ -26,6 +26,7 @@ use super::show::{BOLD, Form, fact, json_line};
 use super::signature::JsonSignature;
 use super::time::Moment;
 use super::trust_args::{Judge, Seen, TrustArgs};
+use super::volume::{self, JsonVolume};
 
 /// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///
@@ -62,8 +63,17 @@ impl Info {
     }
 
     pub(crate) fn run(self) -> Result<(), Failure> {
+        let input = match self.bundle.open() {
+            Ok(input) => input,
+            Err(failure) => {
+                return match volume::alone(&self.bundle, &failure)? {
+                    Some(alone) => self.show_volume(&alone),
+                    None => Err(failure),
+                };
+            }
+        };
         // Without a head there is nothing to show.
-        let unopened = self.bundle.open()?.begin(limits()).about(&self.bundle.bundle)?;
+        let unopened = input.begin(limits()).about(&self.bundle.bundle)?;
         let head = unopened.head().clone();
         let mut opened = unopened.open_any().about(&self.bundle.bundle);
         let seen = Judge::by(&self.trust.options())?.inspect(&head)?;
@@ -73,6 +83,27 @@ impl Info {
         opened?;
         images?;
         seen.wrong_signature().map_or(Ok(()), Err).about(&self.bundle.bundle)
+    }
+
+    /// Shows a volume whose others are not here: what it is, and what the head says of the bundle.
+    fn show_volume(&self, volume: &OpenVolume) -> Result<(), Failure> {
+        limits().check(volume.head().root()).map_err(Error::from).about(volume.path())?;
+        let (head, show) = (volume.head(), self.form.show());
+        let seen = Judge::by(&self.trust.options())?.inspect(head)?;
+        let mut out = show.out();
+        if show.json {
+            let of_it = Some(JsonVolume::of(volume));
+            json_line(&mut out, &JsonInfo { volume: of_it, ..JsonInfo::of(head, &seen, self.jobs) })?;
+        } else {
+            writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(&shown(volume.path())), seen.headline())?;
+            volume::print_fact(&mut out, volume)?;
+            print_identity(&mut out, head)?;
+            writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
+            seen.print(&mut out)?;
+            print_contents(&mut out, head, None)?;
+            print_cost(&mut out, head, self.jobs)?;
+        }
+        seen.wrong_signature().map_or(Ok(()), Err).about(volume.path())
     }
 
     /// Returns the disk images in the bundle, if they are asked for. Those of a delta bundle are known only with its bases.
@@ -206,6 +237,8 @@ struct JsonInfo<'a> {
     refs: Option<Vec<JsonRef<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dm_verity: Option<Vec<JsonVerityImage<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    volume: Option<JsonVolume>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -367,6 +400,7 @@ impl<'a> JsonInfo<'a> {
             recipes: recipes.as_ref().map(JsonRecipes::of),
             refs: None,
             dm_verity: None,
+            volume: None,
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.head_len(),

@@ -56,6 +56,7 @@ mod sign;
 mod signature;
 mod signers;
 mod simulate;
+mod split;
 mod status;
 mod taken;
 mod then;
@@ -66,6 +67,8 @@ mod unpack;
 mod updated;
 mod verify;
 mod verity_args;
+mod volume;
+mod volume_size;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -99,6 +102,7 @@ enum Verb {
     Order(order::Order),
     Sign(sign::Sign),
     Root(root::Root),
+    Split(split::Split),
     Key(key::Key),
     Verify(verify::Verify),
     Info(info::Info),
@@ -168,6 +172,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Order(order) => order.run(),
         Verb::Sign(sign) => sign.run(),
         Verb::Root(root) => root.run(),
+        Verb::Split(split) => split.run(),
         Verb::Key(key) => key.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Info(info) => info.run(),

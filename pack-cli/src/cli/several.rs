@@ -82,7 +82,7 @@ impl Several<'_> {
         let places = self.paths.iter().map(|path| shown(path)).collect::<Vec<_>>().join(", ");
         Err(match refusal {
             Some(failure) => failure.of_several(&places),
-            None => Failure::usage(format!("{places}: no *.sealift files here")),
+            None => Failure::usage(format!("{places}: no *.sealift files here, and no volumes")),
         })
     }
 

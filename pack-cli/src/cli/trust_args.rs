@@ -157,6 +157,12 @@ impl Judge {
         Ok(bundle)
     }
 
+    /// Judges a bundle of which only a volume is there.
+    pub(crate) fn judge(&self, head: &Head) -> Result<(), Error> {
+        self.saw(self.guard.judge_head(head)?);
+        Ok(())
+    }
+
     /// Keeps the judgement of a bundle.
     pub(crate) fn saw(&self, judged: Judged) {
         self.judged.get_or_init(|| judged);

@@ -9,7 +9,7 @@ use sealift::base::Bases;
 use sealift::copies::together;
 use sealift::dm_verity::may_have_images;
 use sealift::verify::{Depth, VerifyStats, verify_opened};
-use sealift::{Error, Opened, Progress, SharedBases};
+use sealift::{Error, Opened, Progress, SharedBases, by_set};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -27,6 +27,7 @@ use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
 use super::signers::Signers;
 use super::trust_args::{AdmitArgs, Judge};
+use super::volume;
 
 /// Check signatures and every byte of a bundle
 ///
@@ -73,18 +74,17 @@ impl Verify {
     }
 
     pub(crate) fn run(mut self) -> Result<(), Failure> {
-        let bundles = std::mem::take(&mut self.bundles);
-        if let [bundle] = &bundles[..] {
-            self.bundle = BundleArg::of(bundle.clone());
+        let mut bundles = by_set(std::mem::take(&mut self.bundles));
+        if bundles.len() == 1 {
+            self.bundle = BundleArg::of_group(bundles.swap_remove(0));
             let given = self.base.given(self.jobs, self.trust.state());
             return self.verify(|opened, path, progress| given.complete(opened, path, progress));
         }
         let given = self.base.given(self.jobs, self.trust.state());
         let mut bases = SharedBases::new(&given);
         let mut worst: Option<Failure> = None;
-        for mut copies in together(&bundles, &limits()) {
-            let bundle = copies.remove(0);
-            self.bundle = BundleArg::with_copies(bundle, copies);
+        for bundle in grouped(bundles) {
+            self.bundle = bundle;
             let mut failures = Vec::new();
             failures.extend(self.verify(|opened, path, progress| bases.complete(opened, path, progress)).err());
             // If one of the copies is sound, the others are not needed, and each is judged alone.
@@ -116,7 +116,15 @@ impl Verify {
     ) -> Result<(), Failure> {
         let start = Instant::now();
         let judge = self.trust.load()?;
-        let input = self.bundle.open()?;
+        let input = match self.bundle.open() {
+            Ok(input) => input,
+            Err(failure) => {
+                return match volume::alone(&self.bundle, &failure)? {
+                    Some(alone) => volume::verify(&alone, &judge, self.show, self.progress),
+                    None => Err(failure),
+                };
+            }
+        };
         let depth = if self.deep { Depth::Objects } else { Depth::Stored };
         let jobs = self.jobs.count();
         let verified = self.progress.watch(self.show, "Opening", |progress| {
@@ -217,4 +225,18 @@ struct JsonVerified<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     dm_verity: Option<Vec<JsonVerityImage<'a>>>,
     seconds: f64,
+}
+
+/// Returns the bundles in these sets of volumes, and in these files, of which several may be copies of one.
+fn grouped(sets: Vec<Vec<PathBuf>>) -> Vec<BundleArg> {
+    let order: Vec<PathBuf> = sets.iter().flatten().cloned().collect();
+    let (alone, sets): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.len() == 1);
+    let files: Vec<PathBuf> = alone.into_iter().flatten().collect();
+    let copies = together(&files, &limits()).into_iter().map(|mut copies| {
+        let first = copies.remove(0);
+        BundleArg::with_copies(first, copies)
+    });
+    let mut bundles: Vec<BundleArg> = copies.chain(sets.into_iter().map(BundleArg::of_group)).collect();
+    bundles.sort_by_key(|bundle| order.iter().position(|path| *path == bundle.bundle));
+    bundles
 }

@@ -31,6 +31,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("several",     "Errors and warnings"),
     ("taken",       "unpack"),
     ("then",        "unpack"),
+    ("volume",      "verify"),
     ("list",        "trust"),
     ("add",         "trust"),
     ("revoke",      "trust"),

@@ -32,6 +32,7 @@ const PAGES: &[(&str, Who)] = &[
     ("docs/coming-from.md", Who::User),
     ("docs/repositories.md", Who::User),
     ("docs/slots.md",       Who::Root),
+    ("docs/parts.md",       Who::User),
 ];
 
 /// Pages that show no commands.
@@ -105,6 +106,11 @@ fn repositories() {
 #[test]
 fn slots() {
     page("docs/slots.md");
+}
+
+#[test]
+fn in_parts() {
+    page("docs/parts.md");
 }
 
 /// A page that is not in the table, or a block that is not run and not in the list, would be untested without notice.

@@ -8,6 +8,7 @@ mod order;
 mod record;
 mod repository;
 mod slot;
+mod volume;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -29,6 +30,8 @@ pub use order::OrderFault;
 pub use record::RecordFault;
 pub use repository::RepoFault;
 pub use slot::SlotFault;
+pub use volume::VolumeFault;
+pub(crate) use volume::numbers;
 
 /// The reason why an operation failed.
 #[derive(Debug, thiserror::Error)]
@@ -438,6 +441,14 @@ pub enum Error {
         /// What is wrong with it.
         fault: Box<SlotFault>,
     },
+    /// Volumes cannot be used together, or one of them not at all.
+    #[error("{} {fault}", path.display())]
+    Volumes {
+        /// The volume, or the directory of the volumes.
+        path: PathBuf,
+        /// What is wrong.
+        fault: Box<VolumeFault>,
+    },
     /// A path cannot be a target.
     #[error("{} {problem}", path.display())]
     Unusable {
@@ -551,6 +562,10 @@ impl Error {
         Self::Foreign { path: path.as_ref().to_owned(), problem: problem.into() }
     }
 
+    pub(crate) fn volumes(path: impl AsRef<Path>, fault: VolumeFault) -> Self {
+        Self::Volumes { path: path.as_ref().to_owned(), fault: Box::new(fault) }
+    }
+
     pub(crate) fn slot(path: impl AsRef<Path>, fault: SlotFault) -> Self {
         Self::Slot { path: path.as_ref().to_owned(), fault: Box::new(fault) }
     }
@@ -562,7 +577,7 @@ impl Error {
     /// Returns the same error with the bundle at `path`, if it is about the bundle and does not name it yet.
     pub fn of_bundle(self, path: &Path) -> Self {
         match self {
-            Self::Bundle { .. } => self,
+            Self::Bundle { .. } | Self::Volumes { .. } => self,
             _ if self.kind().is_some() => Self::Bundle { path: path.to_owned(), source: Box::new(self) },
             _ => self,
         }
@@ -576,6 +591,7 @@ impl Error {
             Self::Content(error) => Some(error.kind()),
             Self::Trust(error) => Some(error.kind()),
             Self::Bundle { source, .. } => source.kind(),
+            Self::Volumes { fault, .. } => fault.kind(),
             Self::File { fault: FileFault::Signature(_) | FileFault::KernelSignature(_), .. } => Some(Kind::Signature),
             _ => None,
         }
@@ -611,7 +627,8 @@ impl Error {
             | Self::NoImages
             | Self::NoImage { .. }
             | Self::OverLimit { .. }
-            | Self::NoStateDirectory => "usage",
+            | Self::NoStateDirectory
+            | Self::Volumes { .. } => "usage",
             Self::Exists { .. } => "exists",
             Self::Busy { .. } | Self::Mounted { .. } => "busy",
             Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",

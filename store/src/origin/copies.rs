@@ -122,7 +122,7 @@ pub(crate) fn open(paths: &[PathBuf], limits: &Limits) -> Result<Origin, Error> 
     copies.note_lengths();
     copies.layout_from = copies.first_with(&copies.layout());
     copies.index_from = copies.first_with(&copies.index());
-    Ok(Origin { source: super::Source::Copies(Box::new(copies)) })
+    Ok(Origin::of_copies(copies))
 }
 
 /// Reads the head of a file, but judges nothing that it says.

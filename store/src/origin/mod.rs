@@ -1,10 +1,13 @@
 //! What a bundle is read from, if it can be read at any offset.
 
 pub(crate) mod copies;
+mod volume;
+mod volumes;
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 
 use rustix::fs::Advice;
 use sealift_format::{Chunk, num};
@@ -12,31 +15,79 @@ use sealift_format::{Chunk, num};
 use crate::{Error, Progress};
 use copies::{Copies, CopyStats};
 
+pub use volume::OpenVolume;
+pub use volumes::{VolumeSet, by_set, has_only_volumes, named_volumes};
+
 /// The bytes of a bundle, which several threads read at any offset.
 #[derive(Debug)]
-pub struct Origin {
-    source: Source,
-}
+pub struct Origin(Bytes);
 
+/// Where the bytes are.
 #[derive(Debug)]
-enum Source {
-    File { file: File, len: u64 },
+enum Bytes {
+    /// In a file of a length.
+    File(File, u64),
+    /// In several copies of one file.
     Copies(Box<Copies>),
+    /// In the volumes that it was split into.
+    Volumes(VolumeSet),
 }
 
 impl Origin {
     /// A file of `len` bytes.
     pub(crate) fn file(file: File, len: u64) -> Self {
-        Self { source: Source::File { file, len } }
+        Self(Bytes::File(file, len))
+    }
+
+    /// Several copies of one bundle.
+    fn of_copies(copies: Copies) -> Self {
+        Self(Bytes::Copies(Box::new(copies)))
+    }
+
+    /// The volumes of a bundle.
+    pub(crate) fn volumes(volumes: VolumeSet) -> Self {
+        Self(Bytes::Volumes(volumes))
+    }
+
+    /// What was opened at `path`: a bundle's file, a volume with the others beside it, or a directory with the volumes of one bundle. `None` for
+    /// anything else, which is read as a pipe.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, or if the volumes are not those of one bundle.
+    pub(crate) fn of(path: &Path, file: &File) -> Result<Option<Self>, Error> {
+        let failed = |error| Error::io("read", path, error);
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
+            return VolumeSet::in_directory(path).map(Self::volumes).map(Some);
+        }
+        if !metadata.is_file() {
+            return Ok(None);
+        }
+        let file = file.try_clone().map_err(failed)?;
+        let copy = file.try_clone().map_err(failed)?;
+        Ok(Some(match OpenVolume::of(path, copy)? {
+            Some(volume) => Self::volumes(VolumeSet::of(volume)?),
+            None => Self::file(file, metadata.len()),
+        }))
+    }
+
+    /// Returns the volumes, if it was split.
+    #[must_use]
+    pub fn volume_set(&self) -> Option<&VolumeSet> {
+        match &self.0 {
+            Bytes::Volumes(volumes) => Some(volumes),
+            Bytes::File(..) | Bytes::Copies(_) => None,
+        }
     }
 
     /// Returns the number of bytes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "nobody asks whether a bundle is empty")]
     pub fn len(&self) -> u64 {
-        match &self.source {
-            Source::File { len, .. } => *len,
-            Source::Copies(copies) => copies.len(),
+        match &self.0 {
+            Bytes::File(_, len) => *len,
+            Bytes::Copies(copies) => copies.len(),
+            Bytes::Volumes(volumes) => volumes.len(),
         }
     }
 
@@ -45,9 +96,10 @@ impl Origin {
     /// # Errors
     /// Returns the system's error.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        match &self.source {
-            Source::File { file, .. } => file.read_at(buffer, offset),
-            Source::Copies(copies) => copies.read_at(buffer, offset),
+        match &self.0 {
+            Bytes::File(file, _) => file.read_at(buffer, offset),
+            Bytes::Copies(copies) => copies.read_at(buffer, offset),
+            Bytes::Volumes(volumes) => volumes.read_at(buffer, offset),
         }
     }
 
@@ -72,9 +124,9 @@ impl Origin {
 
     /// Reads the stored bytes of a chunk. The copy's number that is returned is for [`Self::read_again`].
     pub(crate) fn read_chunk(&self, stored: &mut [u8], offset: u64) -> (usize, io::Result<()>) {
-        match &self.source {
-            Source::File { .. } => (0, self.read_exact_at(stored, offset)),
-            Source::Copies(copies) => copies.read_chunk(stored, offset),
+        match &self.0 {
+            Bytes::File(..) | Bytes::Volumes(_) => (0, self.read_exact_at(stored, offset)),
+            Bytes::Copies(copies) => copies.read_chunk(stored, offset),
         }
     }
 
@@ -87,7 +139,7 @@ impl Origin {
         digest: &[u8; 32],
         (failed, read): (usize, &io::Result<()>),
     ) -> bool {
-        let Source::Copies(copies) = &self.source else { return false };
+        let Bytes::Copies(copies) = &self.0 else { return false };
         if read.is_ok() && blake3::hash(stored).as_bytes() == digest {
             return false;
         }
@@ -110,15 +162,15 @@ impl Origin {
 
     /// Returns whether it is several copies of one bundle.
     pub(crate) fn has_copies(&self) -> bool {
-        matches!(self.source, Source::Copies(_))
+        matches!(self.0, Bytes::Copies(_))
     }
 
     /// Returns what each copy gave, and where it is damaged; nothing if there is one file.
     #[must_use]
     pub fn copies(&self) -> Vec<CopyStats> {
-        match &self.source {
-            Source::File { .. } => Vec::new(),
-            Source::Copies(copies) => copies.stats(),
+        match &self.0 {
+            Bytes::File(..) | Bytes::Volumes(_) => Vec::new(),
+            Bytes::Copies(copies) => copies.stats(),
         }
     }
 
@@ -128,27 +180,29 @@ impl Origin {
     /// # Errors
     /// Returns [`Error::Cancelled`].
     pub fn examine_copies(&self, chunks: &[Chunk], jobs: usize, progress: &Progress) -> Result<(), Error> {
-        match &self.source {
-            Source::File { .. } => Ok(()),
-            Source::Copies(copies) => copies.examine(chunks, jobs, progress),
+        match &self.0 {
+            Bytes::File(..) | Bytes::Volumes(_) => Ok(()),
+            Bytes::Copies(copies) => copies.examine(chunks, jobs, progress),
         }
     }
 
-    /// Returns how many bytes can be read now: fewer than [`Self::len`] if the file was truncated since it was opened.
+    /// Returns how many bytes can be read now: fewer than [`Self::len`] if a file was truncated since it was opened.
     pub(crate) fn len_now(&self) -> io::Result<u64> {
-        match &self.source {
-            Source::File { file, .. } => Ok(file.metadata()?.len()),
-            Source::Copies(copies) => copies.len_now(),
+        match &self.0 {
+            Bytes::File(file, _) => Ok(file.metadata()?.len()),
+            Bytes::Copies(copies) => copies.len_now(),
+            Bytes::Volumes(volumes) => volumes.len_now(),
         }
     }
 
     /// Tells the system how the bytes will be read: a hint, which some file systems ignore.
     pub(crate) fn advise(&self, advice: Advice) {
-        match &self.source {
-            Source::File { file, .. } => {
+        match &self.0 {
+            Bytes::File(file, _) => {
                 let _ = rustix::fs::fadvise(file, 0, None, advice);
             }
-            Source::Copies(copies) => copies.advise(advice),
+            Bytes::Copies(copies) => copies.advise(advice),
+            Bytes::Volumes(volumes) => volumes.advise(advice),
         }
     }
 }

@@ -65,6 +65,14 @@ impl Guard {
         self.judge_above(floors, head)
     }
 
+    /// The same, with the head that was judged.
+    ///
+    /// # Errors
+    /// As [`Guard::judge`].
+    pub fn judge_head(&self, head: &Head) -> Result<Judged, Error> {
+        Ok(Judged { verdict: self.judge(head)?, head: head.clone() })
+    }
+
     fn judge_above(&self, floors: Floors, head: &Head) -> Result<Verdict, Error> {
         let identity = &head.root().identity;
         let taken = floors.records().iter().map(|record| record.version).max();

@@ -17,6 +17,7 @@ mod recipes_coders;
 mod recipes_delta;
 mod request;
 mod signed;
+mod volume;
 
 use crate::bundle::{Bundle, Edit, Packing};
 use crate::bytes::Section;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Vector> {
         ("core recipes", recipes_coders::vectors()),
         ("core delta requests", request::vectors()),
         ("core lists trust", channel::vectors()),
+        ("core volumes", volume::vectors()),
         ("core trust", signed::vectors()),
         ("core kernel-signatures trust", kernel_signature::vectors()),
         ("core", good::vectors()),

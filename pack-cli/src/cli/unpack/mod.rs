@@ -85,7 +85,10 @@ impl Unpack {
         let trust = &self.trust.clone();
         let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
         several.take(|candidate| {
-            self.bundle = BundleArg::with_copies(candidate.path.clone(), candidate.copies.clone());
+            self.bundle = match candidate.volumes.is_empty() {
+                true => BundleArg::with_copies(candidate.path.clone(), candidate.copies.clone()),
+                false => BundleArg::of_group(candidate.volumes.clone()),
+            };
             self.base = BaseArgs::of(&candidate.bases);
             let done = self.run_one();
             self.bundle.tell_of_copies(self.show);

@@ -1,0 +1,102 @@
+//! `sealift split`: a bundle in several files.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sealift::split::{SplitOptions, SplitStats, split};
+use sealift_format::num::wide;
+use serde::Serialize;
+
+use super::bundle::BundleArg;
+use super::digests::Digests;
+use super::escape;
+use super::failure::{About as _, Failure, shown};
+use super::human::{Bytes, count};
+use super::limits::limits;
+use super::progress_args::ProgressArgs;
+use super::show::{BOLD, Show};
+use super::volume_size::parse_volume_size;
+
+/// Split a bundle into volumes, for media that are smaller than it
+///
+/// Writes NAME-VERSION.001-of-005.sealift-volume and so on. Each volume has the bundle's signatures and whole chunks, so that `sealift info` and
+/// `sealift verify` take it alone. The directory with all of them, or one with the others beside it, is a bundle to every verb that reads one. The
+/// signatures stay what they are, and equal bundles and sizes give equal volumes. Checks every byte of the bundle, but not who signed it.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift split os.sealift --size fat32 -o /media/stick
+  sealift split os.sealift --size dvd -o discs
+  sealift verify discs
+  sealift unpack /media/stick /srv/os")]
+pub(crate) struct Split {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// The most bytes that a volume may have: a size such as 4GiB; cd, dvd or bd, a disc of 700 MB, 4.7 GB or 25 GB with room for its file
+    /// system; or fat32, the longest file there
+    #[arg(long, value_name = "SIZE", value_parser = parse_volume_size)]
+    size: u64,
+    /// The directory for the volumes, which is made if it is missing
+    #[arg(long, short, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    output: PathBuf,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl Split {
+    pub(crate) fn run(self) -> Result<(), Failure> {
+        let input = self.bundle.open()?;
+        let options = SplitOptions { size: self.size, limits: limits() };
+        let done = self.progress.watch(self.show, "Opening", |progress| split(input, &self.output, &options, progress));
+        let done = done.about(&self.bundle.bundle)?;
+        Ok(self.print(&done)?)
+    }
+
+    fn print(&self, done: &SplitStats) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        let head = done.opened.head();
+        let identity = &head.root().identity;
+        let volumes = done.volumes.iter().map(|volume| JsonVolume {
+            path: escape::percent(volume.path.as_os_str().as_encoded_bytes()),
+            number: volume.header.number,
+            file_bytes: volume.file_bytes,
+        });
+        let summary = JsonSplit {
+            name: &identity.name,
+            version: identity.version,
+            digests: Digests::of(head),
+            file_bytes: head.file_len(),
+            volumes: volumes.collect(),
+        };
+        if self.show.is_told(&mut out, &summary)? {
+            return Ok(());
+        }
+        let bundle = escape::text(&shown(&self.bundle.bundle));
+        let volumes = count(wide(done.volumes.len()), "volume");
+        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {} version {} in {volumes}", identity.name, identity.version)?;
+        for volume in &done.volumes {
+            writeln!(out, "  {}  {}", escape::text(&shown(&volume.path)), Bytes(volume.file_bytes))?;
+        }
+        Ok(())
+    }
+}
+
+/// The output of `--json`.
+#[derive(Serialize)]
+struct JsonSplit<'a> {
+    name: &'a str,
+    version: u64,
+    #[serde(flatten)]
+    digests: Digests,
+    file_bytes: u64,
+    volumes: Vec<JsonVolume>,
+}
+
+#[derive(Serialize)]
+struct JsonVolume {
+    path: String,
+    number: u16,
+    file_bytes: u64,
+}

@@ -1,0 +1,7 @@
+//! Bundles that are split into volumes, and read as what they were.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod bad;
+mod desk;
+mod read;
+mod split;
