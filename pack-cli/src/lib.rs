@@ -225,10 +225,10 @@ pub use sealift_store::install::{
 };
 pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
 pub use sealift_store::{
-    ArchiveFault, Aspect, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault, ImageFault,
-    Input, Keeps, LeftRun, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle, OpenVolume, Origin, Phase,
-    Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited, VolumeFault, VolumeSet,
-    base, by_set, has_only_volumes, is_damaged_copy, seal, source,
+    ArchiveFault, Aspect, ChangeMedium, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault,
+    ImageFault, Input, Keeps, LeftRun, Media, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle,
+    OpenVolume, Origin, Phase, Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited,
+    VolumeFault, VolumeSet, WantedVolume, base, by_set, has_only_volumes, is_damaged_copy, seal, source,
 };
 pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};

@@ -163,7 +163,11 @@ impl Input {
             };
             match result {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io("read", &self.path, error)),
+                // A pipe of ours has errors of ours.
+                Err(error) => {
+                    let other = |error| Error::io("read", &self.path, error);
+                    return Err(error.downcast::<Error>().unwrap_or_else(other));
+                }
                 Ok(len) => return Ok(len),
             }
         }

@@ -52,7 +52,9 @@ pub use fs::{
 pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};
 pub use origin::copies::{CopyStats, DamagedRange, is_damaged_copy};
-pub use origin::{OpenVolume, Origin, VolumeSet, by_set, has_only_volumes, named_volumes};
+pub use origin::{
+    ChangeMedium, Media, OpenVolume, Origin, VolumeSet, WantedVolume, by_set, has_only_volumes, named_volumes,
+};
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};

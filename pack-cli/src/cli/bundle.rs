@@ -12,6 +12,7 @@ use super::copies;
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::limits::limits;
+use super::next_volume::NextVolumeArgs;
 use super::show::Show;
 
 /// A bundle in a file or on standard input.
@@ -22,13 +23,16 @@ pub(crate) struct BundleArg {
     pub(crate) bundle: PathBuf,
     /// Other copies of it
     #[arg(skip)]
-    copies: Vec<PathBuf>,
+    pub(crate) copies: Vec<PathBuf>,
     /// The files of its volumes, if they were named one by one
     #[arg(skip)]
     pub(crate) volumes: Vec<PathBuf>,
+    /// How the next volume comes to this path, if they come one by one.
+    #[arg(skip)]
+    pub(crate) next_volume: Option<(NextVolumeArgs, Show)>,
     /// What was opened, if there are copies
     #[arg(skip)]
-    joined: OnceCell<Arc<Origin>>,
+    pub(crate) joined: OnceCell<Arc<Origin>>,
 }
 
 impl BundleArg {
@@ -50,6 +54,11 @@ impl BundleArg {
 
     /// Opens the bundle.
     pub(crate) fn open(&self) -> Result<Input, Failure> {
+        if let Some((next, show)) = &self.next_volume
+            && let Some(input) = next.open(&self.bundle, *show)
+        {
+            return Ok(input);
+        }
         if !self.volumes.is_empty() {
             return Ok(Input::volumes(&self.bundle, VolumeSet::of_files(&self.volumes)?));
         }

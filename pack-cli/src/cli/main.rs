@@ -38,6 +38,7 @@ mod ls;
 mod manual;
 mod measure;
 mod mount;
+mod next_volume;
 mod one_of;
 mod order;
 mod output;

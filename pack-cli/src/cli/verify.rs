@@ -23,6 +23,7 @@ use super::info::bases_of;
 use super::jobs_arg::JobsArg;
 use super::limits::limits;
 use super::log;
+use super::next_volume::NextVolumeArgs;
 use super::progress_args::ProgressArgs;
 use super::show::{BOLD, GOOD, Show};
 use super::signers::Signers;
@@ -57,6 +58,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     deep: bool,
     #[command(flatten)]
+    next_volume: NextVolumeArgs,
+    #[command(flatten)]
     jobs: JobsArg,
     #[command(flatten)]
     base: BaseArgs,
@@ -76,9 +79,13 @@ impl Verify {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let mut bundles = by_set(std::mem::take(&mut self.bundles));
         if bundles.len() == 1 {
-            self.bundle = BundleArg::of_group(bundles.swap_remove(0));
+            let next_volume = Some((self.next_volume.clone(), self.show));
+            self.bundle = BundleArg { next_volume, ..BundleArg::of_group(bundles.swap_remove(0)) };
             let given = self.base.given(self.jobs, self.trust.state());
             return self.verify(|opened, path, progress| given.complete(opened, path, progress));
+        }
+        if self.next_volume.is_given() {
+            return Err(Failure::usage("--next-volume reads one bundle: give the one place to which its volumes come"));
         }
         let given = self.base.given(self.jobs, self.trust.state());
         let mut bases = SharedBases::new(&given);

@@ -32,6 +32,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("taken",       "unpack"),
     ("then",        "unpack"),
     ("volume",      "verify"),
+    ("next_volume", "unpack"),
     ("list",        "trust"),
     ("add",         "trust"),
     ("revoke",      "trust"),

@@ -3,5 +3,6 @@
 
 mod bad;
 mod desk;
+mod media;
 mod read;
 mod split;

@@ -1,6 +1,7 @@
 //! What a bundle is read from, if it can be read at any offset.
 
 pub(crate) mod copies;
+mod media;
 mod volume;
 mod volumes;
 
@@ -15,6 +16,7 @@ use sealift_format::{Chunk, num};
 use crate::{Error, Progress};
 use copies::{Copies, CopyStats};
 
+pub use media::{ChangeMedium, Media, WantedVolume};
 pub use volume::OpenVolume;
 pub use volumes::{VolumeSet, by_set, has_only_volumes, named_volumes};
 

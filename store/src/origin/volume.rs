@@ -84,6 +84,11 @@ impl OpenVolume {
         self.header.count == other.header.count && self.head == other.head
     }
 
+    /// Returns the bundle's head, to keep it when the volume is closed.
+    pub(super) fn shared_head(&self) -> Arc<Head> {
+        Arc::clone(&self.head)
+    }
+
     /// Takes the head of another volume of the set in place of its own, which is equal.
     pub(super) fn share_head(&mut self, other: &Self) {
         self.head = Arc::clone(&other.head);

@@ -14,6 +14,7 @@ use crate::bundle::BundleArg;
 use crate::failure::Failure;
 use crate::jobs_arg::JobsArg;
 use crate::log;
+use crate::next_volume::NextVolumeArgs;
 use crate::one_of::one_of;
 use crate::progress_args::ProgressArgs;
 use crate::show::Show;
@@ -92,6 +93,8 @@ pub(crate) struct Unpack {
     pub(super) image_layout: bool,
     #[arg(skip)]
     pub(super) slots: Vec<SlotAddress>,
+    #[command(flatten)]
+    pub(super) next_volume: NextVolumeArgs,
     /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,

@@ -58,10 +58,14 @@ impl Unpack {
                 "--read-back, --expect-partlabel and --expect-partuuid are for block devices and image:FILE",
             ));
         }
+        if self.next_volume.is_given() && paths.len() > 1 {
+            return Err(Failure::usage("--next-volume reads one bundle: give the one place to which its volumes come"));
+        }
         if let ([bundle], None) = (&paths[..], &self.name)
-            && !is_directory(bundle)?
+            && (self.next_volume.is_given() || !is_directory(bundle)?)
         {
-            self.bundle = BundleArg::of(bundle.clone());
+            let next_volume = Some((self.next_volume.clone(), self.show));
+            self.bundle = BundleArg { next_volume, ..BundleArg::of(bundle.clone()) };
             return self.run_one();
         }
         if self.base.is_given() {
