@@ -69,7 +69,7 @@ fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
 /// A reader of some of the classes knows from the header which vectors are for it.
 #[test]
 fn each_vector_needs_what_its_content_has() {
-    const CLASSES: [&str; 13] = [
+    const CLASSES: [&str; 14] = [
         "core",
         "delta",
         "images",

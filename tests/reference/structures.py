@@ -245,7 +245,7 @@ def compare_volume(file, data, content):
         yield [file.number, file.count, text(file.root.identity.name)], [content[key] for key in ("number", "count", "name")]
 
 COMPARISONS = {"bundle": compare_bundle, "volume": compare_volume,
-                "signed_list": lambda file, _, content: compare_list(file.list, content),
+               "signed_list": lambda file, _, content: compare_list(file.list, content),
                "request": lambda file, _, content: compare_index(file.outline, content)}
 
 def run(path):
