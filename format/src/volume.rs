@@ -116,6 +116,10 @@ impl Volume {
             }
             Ok(_) => Err(malformed()),
             Err(Error::Truncated { .. }) if is_whole => Err(malformed()),
+            // What is counted is the volume's file.
+            Err(Error::Truncated { len, expected }) => {
+                Err(Error::Truncated { len: len.saturating_add(Self::LEN.into()), expected })
+            }
             Err(error) => Err(error),
         }
     }

@@ -69,7 +69,6 @@ def read_chunks(volume, root, data):
         codecs = found.chunks.take(count)
         lens, plain, _ = found.chunks.planes("III", count)
         digests = [found.chunks.take(32) for _ in range(count)]
-        found.chunks.end()
         for name, payload in vars(found).items():
             if payload and name != "chunks":
                 payload.rest = b""  # only their presence is checked

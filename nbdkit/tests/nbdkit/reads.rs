@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
+use sealift::split::{SplitOptions, split};
+use sealift::{Input, Limits, Progress};
 use sealift_desk::{Desk, has, noise, out, said};
 
 use crate::served::{desk, nbdkit, pack, pack_over, refused, serve};
@@ -25,6 +27,21 @@ fn an_image_is_read_whole_over_several_connections() {
     // Without the server's information about holes, all of it is read.
     out(desk.command_of("nbdcopy").args(["--no-extents", &serving.uri(), "again.img"]));
     assert!(desk.read("again.img") == desk.read("disk.img"));
+    assert_eq!(serving.end(), "");
+}
+
+#[test]
+fn an_image_is_read_from_volumes() {
+    let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
+    sparse(&desk, "disk.img");
+    pack(&desk, "disk.img", "os.sealift");
+    let options = SplitOptions { size: 600_000, limits: Limits::default() };
+    let bundle = Input::open(&desk.path("os.sealift")).unwrap();
+    let split = split(bundle, &desk.path("parts"), &options, &Progress::default()).unwrap();
+    assert!(split.volumes.len() > 2, "{split:?}");
+    let serving = serve(&desk, &[], &["parts"]);
+    out(desk.command_of("nbdcopy").args(["--connections=4", &serving.uri(), "copy.img"]));
+    assert!(desk.read("copy.img") == desk.read("disk.img"));
     assert_eq!(serving.end(), "");
 }
 

@@ -15,10 +15,10 @@ use super::limits::limits;
 use super::next_volume::NextVolumeArgs;
 use super::show::Show;
 
-/// A bundle in a file or on standard input.
+/// A bundle in a file, in volumes or on standard input.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BundleArg {
-    /// The bundle; - reads it from standard input
+    /// The bundle; if it was split, the directory of its volumes, or one of them; - reads it from standard input
     #[arg(value_name = "BUNDLE")]
     pub(crate) bundle: PathBuf,
     /// Other copies of it

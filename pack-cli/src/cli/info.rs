@@ -34,6 +34,8 @@ use super::volume::{self, JsonVolume};
 /// the head states. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
 /// invalid.
 ///
+/// Of a volume whose others are not beside it, shows which one it is, and what the head states.
+///
 /// With --dm-verity, also reads a few chunks of each disk image (a file named like one, such as rootfs.squashfs, with a hash tree appended or in
 /// a file beside it, such as rootfs.verity), and shows the root hash that `veritysetup format` printed and the kernel gets as roothash=.
 #[derive(Args, Debug)]

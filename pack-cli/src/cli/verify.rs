@@ -49,7 +49,8 @@ Examples:
   sealift verify /media/stick/os.sealift /media/disc/os.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. With several, the exit status is that of the most severe failure: 1, then 3, then 2, then 4
+    /// The bundles; - reads one from standard input. Volumes of one bundle, or their directory, are one bundle; a volume whose others are not
+    /// there is checked alone. With several, the exit status is that of the most severe failure: 1, then 3, then 2, then 4
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
     #[arg(skip)]

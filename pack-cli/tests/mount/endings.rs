@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use sealift_desk::{Desk, NOBODY};
+use sealift_desk::{Desk, NOBODY, noise};
 
 use crate::mounted::{can_mount, can_mount_as_user, desk, mount, mount_as_user, mount_ignoring_hangups, pack, refused};
 
@@ -37,6 +37,23 @@ fn what_cannot_be_mounted_is_refused() {
     let bytes = desk.read("os.sealift");
     desk.write("cut.sealift", &bytes[..bytes.len() - 1]);
     refused(&desk, "mount cut.sealift mnt --trust signers", 1, "cut.sealift");
+}
+
+#[test]
+fn volumes_are_mounted_as_the_bundle_that_they_are() {
+    let Some(desk) = can_mount().then(desk) else { return };
+    for number in 0..8 {
+        desk.write(&format!("tree/file-{number}"), noise(number, 50_000));
+    }
+    pack(&desk, "os.sealift", 7, "tree --chunk-size 64KiB");
+    desk.good("split os.sealift --size 160KiB -o parts");
+    let first = format!("parts/{}", desk.names("parts")[0]);
+    for volumes in ["parts", &first] {
+        let _mounted = mount(&desk, volumes);
+        desk.assert_same("tree", "mnt");
+    }
+    fs::remove_file(desk.path(&first)).unwrap();
+    refused(&desk, "mount parts mnt --trust signers", 1, "has no volume 1 of");
 }
 
 /// As systemd does with Type=notify.

@@ -33,7 +33,8 @@ use crate::trust_args::AdmitArgs;
 ///
 /// Of several bundles, or of those in a DIR such as a USB stick, unpack installs the newest that this device accepts: a delta if its base
 /// is installed, otherwise the full bundle, otherwise a delta whose base is among them. It reports why it passed over the others, and tries the
-/// next one if the chosen one is damaged. Copies of one bundle count as one: what is damaged in a copy is read from another.
+/// next one if the chosen one is damaged. Copies of one bundle count as one: what is damaged in a copy is read from another. So do the volumes of a
+/// bundle that was split, in a DIR or one by one.
 ///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
