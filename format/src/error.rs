@@ -29,6 +29,8 @@ pub enum Part {
     List,
     /// The header of a volume (volumes.md).
     Volume,
+    /// Header or geometry of a recovery file (recovery.md).
+    Recovery,
 }
 
 impl Part {
@@ -36,9 +38,13 @@ impl Part {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request | Self::List | Self::Volume => {
-                Kind::Header
-            }
+            Self::Preamble
+            | Self::Root
+            | Self::SignatureArea
+            | Self::Request
+            | Self::List
+            | Self::Volume
+            | Self::Recovery => Kind::Header,
             Self::Layout => Kind::Layout,
             Self::Index => Kind::Index,
             Self::Base => Kind::Base,
@@ -60,6 +66,7 @@ impl fmt::Display for Part {
             Self::Request => f.write_str("request"),
             Self::List => f.write_str("list"),
             Self::Volume => f.write_str("volume"),
+            Self::Recovery => f.write_str("recovery file"),
         }
     }
 }

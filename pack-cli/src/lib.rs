@@ -203,6 +203,8 @@ pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
 #[cfg(feature = "pack")]
+pub mod recovery;
+#[cfg(feature = "pack")]
 pub mod request;
 #[cfg(feature = "pack")]
 pub mod simulate;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use base64ct::{Base64, Encoding as _};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, dirmeta, file, ostreemeta};
-use sealift_format::{Attributes, Delta, Opened, Xattr};
+use sealift_format::{Attributes, Delta, Geometry, Opened, Recovery, Xattr};
 
 use crate::bytes::short;
 use crate::delta::ByteDifference;
@@ -21,6 +21,14 @@ pub fn folder() -> PathBuf {
 
 /// A target, a name and an input.
 pub type Seed = (&'static str, String, Vec<u8>);
+
+/// Returns header and geometry of a recovery file without their BLAKE3.
+fn recovery() -> Vec<u8> {
+    let geometry = Geometry { shard_len: 64, run: 3, parity: 2, pad: 10, starts: vec![300, 1000, 1500] };
+    let recovery = Recovery { number: 1, count: 2, head_len: 100, file_len: 2000, set: [7; 32], geometry };
+    let (header, geometry) = recovery.encode().expect("it is sound");
+    [&header[..80], &geometry[..geometry.len() - 32]].concat()
+}
 
 /// Returns all seeds.
 pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
@@ -57,6 +65,7 @@ pub fn seeds(vectors: &[Vector]) -> Vec<Seed> {
     for vector in load_volumes().into_iter().filter(|vector| vector.expect == "ok") {
         seeds.push(("volume", vector.name, [&vector.bytes[..80], &vector.bytes[112..]].concat()));
     }
+    seeds.push(("recovery", "of-three-columns".into(), recovery()));
     seeds.extend(signatures());
     let signed = vectors.iter().find(|vector| vector.name == "kernel-signature").expect("it is a vector");
     let head = open_whole(&signed.bytes).expect("it is sound").head;

@@ -6,8 +6,8 @@ use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file
 use sealift_format::volume::{front_len, stored_chunks};
 use sealift_format::{
     ByteDifference, Contents, Difference, Envelope, FrameDecoder, Head, Identity, Index, IndexBuilder, Inode,
-    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Request, Root, Row, SignedList,
-    Volume, check_frame, data_len, frame_window, maxima, verity,
+    InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Recovery, Request, Root, Row,
+    SignedList, Volume, check_frame, data_len, frame_window, maxima, verity,
 };
 use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
@@ -28,7 +28,7 @@ pub const ENTRIES_MAX: u64 = 1 << 20;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const ALL: [Target; 19] = [
+pub const ALL: [Target; 20] = [
     ("preamble_head", preamble_head),
     ("index", index),
     ("layout", layout),
@@ -44,6 +44,7 @@ pub const ALL: [Target; 19] = [
     ("ostree_object", ostree_object),
     ("difference", difference),
     ("suffix", suffix),
+    ("recovery", recovery),
     ("request", request),
     ("volume", volume),
     ("dm_verity", dm_verity),
@@ -276,6 +277,29 @@ pub fn volume(data: &[u8]) {
         end = part.end();
     }
     assert_eq!(end, head.file_len());
+}
+
+/// Header and geometry of a recovery file encode to the same bytes, and its codewords have each byte of the body once. The input has no BLAKE3 after
+/// either of them.
+pub fn recovery(data: &[u8]) {
+    let Some((header, fields)) = data.split_at_checked(80) else { return };
+    let header = [header, &hash(header)].concat();
+    let geometry = [fields, &hash(&[&header, fields].concat())].concat();
+    let Ok(recovery) = Recovery::parse(&header, &geometry) else { return };
+    assert_eq!(recovery.encode(), Ok((header, geometry)));
+    let (geometry, file_len) = (&recovery.geometry, recovery.file_len);
+    let codewords = geometry.codewords(file_len);
+    if codewords.saturating_mul(wide(geometry.starts.len())) > 1 << 16 {
+        return;
+    }
+    let runs = (0..codewords).flat_map(|codeword| {
+        (0..geometry.starts.len()).map(move |column| geometry.run_of(codeword, column, file_len).0)
+    });
+    let mut runs: Vec<_> = runs.filter(|run| !run.is_empty()).map(|run| (run.start, run.end)).collect();
+    runs.sort_unstable();
+    assert!(runs.windows(2).all(|pair| pair[0].1 == pair[1].0));
+    assert_eq!(runs.first().map(|run| run.0), geometry.starts.first().copied());
+    assert_eq!(runs.last().map(|run| run.1), Some(file_len));
 }
 
 /// Queries everything that a listing shows.

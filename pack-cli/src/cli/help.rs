@@ -11,8 +11,8 @@ use super::show::BOLD;
 
 /// The verbs of each kind of user, in the order of use.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "split", "key"]),
-    ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "trust", "portal"]),
+    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "split", "recovery", "key"]),
+    ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "repair", "trust", "portal"]),
     (
         "Device: install bundles",
         &["unpack", "mount", "audit", "status", "seal", "measure", "digest", "request", "clean"],

@@ -46,8 +46,10 @@ mod pack;
 mod portal;
 mod progress_args;
 mod progress_display;
+mod recovery;
 mod refs;
 mod renamed;
+mod repair;
 mod request;
 mod root;
 mod seal;
@@ -110,6 +112,8 @@ enum Verb {
     Ls(ls::Ls),
     Cat(cat::Cat),
     Diff(diff::Diff),
+    Recovery(recovery::Recovery),
+    Repair(repair::Repair),
     Simulate(simulate::Simulate),
     Trust(trust::Trust),
     #[command(hide = help::is_lacking("portal"))]
@@ -137,6 +141,8 @@ impl Verb {
             Self::Diff(diff) => diff.uses(),
             Self::Unpack(unpack) => unpack.uses(),
             Self::Mount(mount) => mount.uses(),
+            Self::Recovery(recovery) => recovery.uses(),
+            Self::Repair(repair) => repair.uses(),
             Self::Audit(audit) => audit.uses(),
             _ => limits::Uses { jobs: 1, cache: 0 },
         }
@@ -180,6 +186,8 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Ls(ls) => ls.run(),
         Verb::Cat(cat) => cat.run(),
         Verb::Diff(diff) => diff.run(),
+        Verb::Recovery(recovery) => recovery.run(),
+        Verb::Repair(repair) => repair.run(),
         Verb::Simulate(simulate) => simulate.run(),
         Verb::Trust(trust) => trust.run(),
         Verb::Portal(portal) => portal.run(),

@@ -14,6 +14,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("audit_slot",  "audit"),
     ("audit_store", "audit"),
     ("composefs",   "mount"),
+    ("copies",      "Errors and warnings"),
     ("diff_inside", "diff"),
     ("differences", "diff"),
     ("digests",     "info"),

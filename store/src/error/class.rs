@@ -36,9 +36,12 @@ impl Error {
     pub fn class(&self) -> Class {
         match self {
             Self::Bundle { source, .. } => source.class(),
-            Self::HalfUpdated { .. } | Self::GivenUp { .. } | Self::StoreObject { .. } | Self::DamagedStore { .. } => {
-                Class::Damaged
-            }
+            Self::HalfUpdated { .. }
+            | Self::GivenUp { .. }
+            | Self::Unrepairable { .. }
+            | Self::WrongRecovery { .. }
+            | Self::StoreObject { .. }
+            | Self::DamagedStore { .. } => Class::Damaged,
             Self::OtherName { .. } => Class::Refused,
             Self::MissingBase { .. } | Self::IsDelta { .. } => Class::BaseMissing,
             Self::NoSpace { .. } | Self::NoInodes { .. } => Class::DiskFull,

@@ -110,6 +110,26 @@ pub enum Error {
     /// The bundle does not follow the format.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
+    /// More of a bundle is lost than its recovery files can make again.
+    #[error(
+        "{lost} shards of a codeword are lost, from byte {offset} of the bundle on, and the recovery files lack {needed} to make them again"
+    )]
+    Unrepairable {
+        /// How many shards of the codeword are lost.
+        lost: u64,
+        /// How many more recovery shards are needed.
+        needed: u64,
+        /// Where the first of them begins.
+        offset: u64,
+    },
+    /// What recovery files make is not the bundle.
+    #[error("{}: does not make the bundle again: with what it gives, {source}; nothing was written", path.display())]
+    WrongRecovery {
+        /// The first of the recovery files.
+        path: PathBuf,
+        /// What is wrong with the bundle that they make.
+        source: Box<Error>,
+    },
     /// The bundle's content is damaged.
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
@@ -638,6 +658,7 @@ impl Error {
             Self::NotOurs { .. } => "not-ours",
             Self::FoldedName { .. } => "folded-name",
             Self::HalfUpdated { .. } | Self::GivenUp { .. } => "half-updated",
+            Self::Unrepairable { .. } | Self::WrongRecovery { .. } => "unrepairable",
             Self::File { fault, .. } => match fault {
                 FileFault::Order(_) => "order",
                 FileFault::Trust(_) => "trust-file",
