@@ -24,7 +24,7 @@ pub(crate) fn advice(error: &Error) -> Option<String> {
         }
         Error::Format(FormatError::Limit { what, declared, .. }) => return limit(what, *declared),
         Error::Volumes { fault, .. } => volumes(fault)?,
-        Error::Format(FormatError::VolumeSize { needed, .. }) => return Some(format!("; use --size {needed} or more")),
+        Error::Format(FormatError::VolumeSize { needed, .. }) => return Some(format!("; use {needed} or more")),
         Error::Format(FormatError::IsVolume) => ": this verb takes the whole bundle in one file",
         Error::Format(FormatError::IsRequest) => ": pack a bundle for it with `sealift pack --for`",
         Error::Trust(TrustError::Untrusted(why) | TrustError::Revoked(why)) => return Some(signer(why)),

@@ -1,6 +1,6 @@
 //! `sealift split`: a bundle in several files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::split::{SplitOptions, SplitStats, split};
@@ -50,37 +50,37 @@ impl Split {
         let input = self.bundle.open()?;
         let options = SplitOptions { size: self.size, limits: limits() };
         let done = self.progress.watch(self.show, "Opening", |progress| split(input, &self.output, &options, progress));
-        let done = done.about(&self.bundle.bundle)?;
-        Ok(self.print(&done)?)
+        Ok(print(self.show, &self.bundle.bundle, &done.about(&self.bundle.bundle)?)?)
     }
+}
 
-    fn print(&self, done: &SplitStats) -> std::io::Result<()> {
-        let mut out = self.show.out();
-        let head = done.opened.head();
-        let identity = &head.root().identity;
-        let volumes = done.volumes.iter().map(|volume| JsonVolume {
-            path: escape::percent(volume.path.as_os_str().as_encoded_bytes()),
-            number: volume.header.number,
-            file_bytes: volume.file_bytes,
-        });
-        let summary = JsonSplit {
-            name: &identity.name,
-            version: identity.version,
-            digests: Digests::of(head),
-            file_bytes: head.file_len(),
-            volumes: volumes.collect(),
-        };
-        if self.show.is_told(&mut out, &summary)? {
-            return Ok(());
-        }
-        let bundle = escape::text(&shown(&self.bundle.bundle));
-        let volumes = count(wide(done.volumes.len()), "volume");
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {} version {} in {volumes}", identity.name, identity.version)?;
-        for volume in &done.volumes {
-            writeln!(out, "  {}  {}", escape::text(&shown(&volume.path)), Bytes(volume.file_bytes))?;
-        }
-        Ok(())
+/// Prints into what a bundle was split.
+pub(crate) fn print(show: Show, bundle: &Path, done: &SplitStats) -> std::io::Result<()> {
+    let mut out = show.out();
+    let head = done.opened.head();
+    let identity = &head.root().identity;
+    let volumes = done.volumes.iter().map(|volume| JsonVolume {
+        path: escape::percent(volume.path.as_os_str().as_encoded_bytes()),
+        number: volume.header.number,
+        file_bytes: volume.file_bytes,
+    });
+    let summary = JsonSplit {
+        name: &identity.name,
+        version: identity.version,
+        digests: Digests::of(head),
+        file_bytes: head.file_len(),
+        volumes: volumes.collect(),
+    };
+    if show.is_told(&mut out, &summary)? {
+        return Ok(());
     }
+    let bundle = escape::text(&shown(bundle));
+    let volumes = count(wide(done.volumes.len()), "volume");
+    writeln!(out, "{BOLD}{bundle}{BOLD:#}: {} version {} in {volumes}", identity.name, identity.version)?;
+    for volume in &done.volumes {
+        writeln!(out, "  {}  {}", escape::text(&shown(&volume.path)), Bytes(volume.file_bytes))?;
+    }
+    Ok(())
 }
 
 /// The output of `--json`.

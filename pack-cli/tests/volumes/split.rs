@@ -74,11 +74,7 @@ fn the_smallest_size_is_said_and_it_is_enough() {
     assert_eq!(status, Some(2), "{said}");
     let needed: u64 = said.split("it needs ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap();
     assert!(!desk.path("parts").exists());
-    desk.refused(
-        &format!("split os.sealift --size {} -o parts", needed - 1),
-        2,
-        &format!("use --size {needed} or more"),
-    );
+    desk.refused(&format!("split os.sealift --size {} -o parts", needed - 1), 2, &format!("use {needed} or more"));
     let split = desk.json(&format!("split os.sealift --size {needed} -o parts --json"));
     let sizes: Vec<u64> =
         split["volumes"].as_array().unwrap().iter().map(|volume| volume["file_bytes"].as_u64().unwrap()).collect();
@@ -133,4 +129,34 @@ fn killed_at_any_moment_no_volume_is_half_written() {
         desk.good("split os.sealift --size 128KiB -o parts");
         desk.assert_equal("wanted", "parts");
     }
+}
+
+#[test]
+fn pack_splits_what_it_packs_and_leaves_its_volumes_out() {
+    let desk = Volumes::new();
+    desk.good("split os.sealift --size 256KiB -o wanted");
+    let pack =
+        "pack tree -o parts/os.sealift --name os --bundle-version 7 --key release --chunk-size 64KiB --split 256KiB";
+    std::fs::create_dir(desk.path("parts")).unwrap();
+    let lines = desk.out(&format!("{pack} --json"));
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+    assert_eq!(desk.names("parts"), desk.names("wanted"));
+    desk.does("verify parts");
+    // If it cannot be split, the bundle stays.
+    desk.refused(
+        "pack tree -o whole.sealift --name os --bundle-version 8 --key release --split 1000",
+        2,
+        "volumes of 1000 bytes are too small",
+    );
+    desk.does("verify whole.sealift");
+    // Volumes beside the output are no part of the tree.
+    std::fs::copy(
+        desk.path(&format!("parts/{}", desk.names("parts")[0])),
+        desk.path("tree/os-7.001-of-005.sealift-volume"),
+    )
+    .unwrap();
+    desk.says(
+        "pack tree -o tree/new.sealift --name os --bundle-version 9 --key release",
+        "excluded os-7.001-of-005.sealift-volume",
+    );
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustix::fs::{FileType, Mode, OFlags, Stat, openat};
 use rustix::io::Errno;
-use sealift_format::Preamble;
+use sealift_format::{Preamble, Volume};
 
 use crate::error::path_of;
 use crate::fs::found::found_at;
@@ -75,16 +75,21 @@ impl OmitOutput {
     }
 }
 
-/// Returns whether a file is a bundle by its name and its first bytes.
+/// Returns whether a file is a bundle, or a volume of one, by its name and its first bytes.
 fn is_bundle(directory: BorrowedFd<'_>, name: &CStr) -> bool {
-    let ending = name.to_bytes().last_chunk::<8>();
-    if !ending.is_some_and(|ending| ending.eq_ignore_ascii_case(b".sealift")) {
-        return false;
-    }
+    let ends_with = |ending: &[u8]| {
+        let start = name.to_bytes().len().checked_sub(ending.len());
+        start.and_then(|start| name.to_bytes().get(start..)).is_some_and(|own| own.eq_ignore_ascii_case(ending))
+    };
+    let magic = match () {
+        () if ends_with(b".sealift") => Preamble::MAGIC,
+        () if ends_with(b".sealift-volume") => Volume::MAGIC,
+        () => return false,
+    };
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let Ok(file) = openat(directory, name, flags, Mode::empty()) else { return false }; // reported when it is packed
     let mut start = [0; Preamble::MAGIC.len()];
-    File::from(file).read_exact_at(&mut start, 0).is_ok() && start == Preamble::MAGIC
+    File::from(file).read_exact_at(&mut start, 0).is_ok() && start == magic
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ use crate::show::Show;
 use crate::time::Moment;
 use crate::trust_args::{PolicyArgs, UnsignedArgs, parse_time};
 use crate::verity_args::HASHES;
+use crate::volume_size::parse_volume_size;
 
 /// Pack trees into one bundle
 ///
@@ -74,6 +75,9 @@ pub(crate) struct Pack {
     /// The bundle to write; - writes it to standard output
     #[arg(long, short, value_name = "BUNDLE")]
     pub(super) output: PathBuf,
+    /// Split the bundle into volumes of at most SIZE beside it, as `sealift split` does, and remove it then; both need room meanwhile
+    #[arg(long, value_name = "SIZE", value_parser = parse_volume_size, conflicts_with = "dry_run")]
+    pub(super) split: Option<u64>,
     /// Replace the bundle if it exists
     #[arg(long)]
     pub(super) force: bool,

@@ -12,11 +12,12 @@ use std::time::Instant;
 
 use sealift::Output;
 use sealift::base::Base;
-use sealift::fs::is_directory;
+use sealift::fs::{is_directory, parent_of};
 use sealift::pack::{
     DeltaFor, Estimate, Outcome, PackOptions, PackRef, PackStats, estimate, estimate_delta, pack, pack_delta,
 };
 use sealift::source::{OstreeOptions, Source, SourceOptions};
+use sealift::split::{SplitOptions, split};
 use sealift::trust::sign::sign_root;
 use sealift::trust::{Guard, TargetKind, TrustOptions};
 use sealift::{Error, Identity, Input, Progress, Request};
@@ -55,6 +56,11 @@ impl Pack {
         let specs = self.specs()?;
         self.check_signed_identity()?;
         let mut options = self.options(epoch)?;
+        if self.split.is_some() && self.output == Path::new("-") {
+            return Err(Failure::usage(
+                "--split writes volumes beside the bundle, and standard output has no place there",
+            ));
+        }
         let output = match self.dry_run {
             true => output::foreseen(&self.output, self.force)?,
             false => output::of(&self.output, self.force)?,
@@ -110,12 +116,27 @@ impl Pack {
         let bundle = escape::text(&self.output.display().to_string());
         let printed = match done {
             Done::Expected(expected) => super::estimate::print(self.show, &bundle, &options.identity, &expected),
-            Done::Packed(stats) => self.print(&stats, &signers, images, output == Output::Stdout, start.elapsed()),
+            Done::Packed(stats) => {
+                self.print(&stats, &signers, images, output == Output::Stdout, start.elapsed())?;
+                return self.split();
+            }
             Done::Unchanged(base) => {
                 self.print_unchanged(&options.identity, &base, output == Output::Stdout, start.elapsed())
             }
         };
         Ok(printed?)
+    }
+
+    /// Splits what was packed, if that is wanted.
+    fn split(&self) -> Result<(), Failure> {
+        let Some(size) = self.split else { return Ok(()) };
+        let (input, options) = (Input::open(&self.output)?, SplitOptions { size, limits: limits() });
+        let directory = parent_of(&self.output);
+        let done = self.progress.watch(self.show, "Opening", |progress| split(input, directory, &options, progress));
+        let done = done.about(&self.output)?;
+        let removed = std::fs::remove_file(&self.output);
+        removed.map_err(|source| Error::Io { doing: "remove", path: self.output.clone(), source })?;
+        Ok(super::split::print(self.show, &self.output, &done)?)
     }
 
     /// Requires a version above the base's, since a device that has the base refuses others.
