@@ -63,7 +63,7 @@ impl BundleArg {
             return Ok(Input::volumes(&self.bundle, VolumeSet::of_files(&self.volumes)?));
         }
         if !self.copies.is_empty() {
-            let paths = [&[self.bundle.clone()], &self.copies[..]].concat();
+            let paths = [std::slice::from_ref(&self.bundle), &self.copies[..]].concat();
             let input = Input::open_copies(&paths, &limits())?;
             input.origin().map(|origin| self.joined.get_or_init(|| Arc::clone(origin)));
             return Ok(input);

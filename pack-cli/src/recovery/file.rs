@@ -1,7 +1,6 @@
 //! Recovery files that are read.
 
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -33,18 +32,12 @@ pub(super) struct Checksums<'a> {
 }
 
 impl Front {
-    /// Returns where each chunk lies in the bundle, and its digest.
+    /// Returns the bundle's chunks.
     ///
     /// # Errors
     /// Returns an error if the layout does not conform to core 7.
-    pub(super) fn chunks(&self) -> Result<Vec<(Range<u64>, [u8; 32])>, Error> {
-        let chunks = stored_chunks(&self.head, &self.layout)?;
-        let start = self.head.chunks_at();
-        let of = |chunk: &Chunk| {
-            let begin = start.saturating_add(chunk.offset);
-            (begin..begin.saturating_add(chunk.stored_len.into()), chunk.digest)
-        };
-        Ok(chunks.iter().map(of).collect())
+    pub(super) fn chunks(&self) -> Result<Vec<Chunk>, Error> {
+        Ok(stored_chunks(&self.head, &self.layout)?)
     }
 }
 

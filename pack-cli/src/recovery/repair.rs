@@ -59,7 +59,7 @@ pub fn repair(
     options: &RepairOptions,
     progress: &Progress,
 ) -> Result<RepairStats, Error> {
-    let (files, front, unused) = open_all(recovery, &options.limits)?;
+    let Opened { files, front, unused } = open_all(recovery, &options.limits)?;
     let file = File::open(bundle).map_err(|error| Error::io("read", bundle, error))?;
     // Signatures that were added since are kept, if they are sound.
     let own = Input::open(bundle).and_then(|mut input| input.read_head(options.limits.clone())).ok();
@@ -120,8 +120,16 @@ pub fn repair(
     Ok(RepairStats { head, repaired_bytes: all, unreadable_bytes: unreadable, is_head_replaced, unused })
 }
 
+/// Recovery files, and the bundle's front, which they have.
+struct Opened {
+    files: Vec<RecoveryFile>,
+    front: Front,
+    /// Those that are not sound, and why.
+    unused: Vec<(PathBuf, Error)>,
+}
+
 /// Opens the recovery files that are sound. The others are returned with the reason.
-fn open_all(paths: &[PathBuf], limits: &Limits) -> Result<(Vec<RecoveryFile>, Front, Vec<(PathBuf, Error)>), Error> {
+fn open_all(paths: &[PathBuf], limits: &Limits) -> Result<Opened, Error> {
     let (mut files, mut front, mut unused): (Vec<RecoveryFile>, Option<Front>, Vec<(PathBuf, Error)>) =
         Default::default();
     for path in paths {
@@ -141,7 +149,7 @@ fn open_all(paths: &[PathBuf], limits: &Limits) -> Result<(Vec<RecoveryFile>, Fr
         }
     }
     match front {
-        Some(front) => Ok((files, front, unused)),
+        Some(front) => Ok(Opened { files, front, unused }),
         None => Err(unused.pop().map_or_else(|| Error::Usage("give the recovery files".into()), |(_, error)| error)),
     }
 }
@@ -178,8 +186,9 @@ fn suspects(
         Ok(())
     };
     look(index, &contents.index_blake3)?;
-    for (range, digest) in front.chunks()? {
-        look(range, &digest)?;
+    for chunk in front.chunks()? {
+        let start = front.head.chunks_at().saturating_add(chunk.offset);
+        look(start..start.saturating_add(chunk.stored_len.into()), &chunk.digest)?;
     }
     Ok(suspects)
 }

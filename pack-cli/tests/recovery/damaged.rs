@@ -1,6 +1,7 @@
 //! Bytes that changed or are missing.
 
 use std::fs;
+use std::iter::once;
 
 use super::{body, damage, protected, repaired};
 
@@ -20,7 +21,7 @@ fn sectors_that_changed_are_made_again() {
     let burst = usize::try_from(made["burst_bytes"].as_u64().unwrap()).unwrap();
     assert!(burst * 100 > body.len() * 6, "{made}");
     for start in [body.start, body.start + 777_777, body.end - burst] {
-        damage(&desk, [start..start + burst]);
+        damage(&desk, once(start..start + burst));
         repaired(&desk, "--recovery r");
     }
 }
@@ -77,7 +78,7 @@ fn recovery_files_may_be_damaged_or_lost_too() {
     let line = "repair bad.sealift --recovery r1 --recovery r3 -o repaired.sealift";
     let (status, said) = desk.run(line);
     assert!(status == Some(1) && said.contains("lack"), "every chunk is damaged: {said}");
-    damage(&desk, [body.start + 500_000..body.start + 500_001]);
+    damage(&desk, once(body.start + 500_000..body.start + 500_001));
     repaired(&desk, "--recovery r3 --recovery r1");
     // Damaged parity and damaged checksums.
     for at in [body.start + 8192, body.start + 200_000] {

@@ -1,12 +1,14 @@
 //! Recovery that cannot help, or that lies.
 
+use std::iter::once;
+
 use super::{body, damage, protected};
 
 #[test]
 fn more_damage_than_recovery_is_an_error_and_nothing_is_written() {
     let desk = protected(5, &["r"]);
     let body = body(&desk);
-    damage(&desk, [body.start + 100_000..body.start + 100_000 + body.len() / 10]);
+    damage(&desk, once(body.start + 100_000..body.start + 100_000 + body.len() / 10));
     let said = desk.refused("repair bad.sealift --recovery r -o repaired.sealift", 1, "shards of a codeword are lost");
     assert!(!desk.path("repaired.sealift").exists(), "{said}");
     assert!(desk.names("").iter().all(|name| !name.contains("partial")), "{said}");
@@ -19,7 +21,7 @@ fn more_damage_than_recovery_is_an_error_and_nothing_is_written() {
 fn parity_that_lies_is_found() {
     let desk = protected(10, &["r"]);
     let body = body(&desk);
-    damage(&desk, [body.start + 100_000..body.start + 103_000]);
+    damage(&desk, once(body.start + 100_000..body.start + 103_000));
     let mut bytes = desk.read("r");
     let front = 112 + body.start;
     let parity = bytes[front + 8..front + 12].try_into().map(u32::from_le_bytes).unwrap();
@@ -65,7 +67,7 @@ fn recovery_of_another_bundle_is_refused() {
 fn recovery_is_made_only_of_a_sound_bundle() {
     let desk = protected(5, &["r"]);
     let body = body(&desk);
-    damage(&desk, [body.end - 1..body.end]);
+    damage(&desk, once(body.end - 1..body.end));
     desk.refused("recovery bad.sealift -o new", 1, "chunk");
     assert!(!desk.path("new").exists());
     desk.refused("recovery good.sealift -o r", 2, "exists");

@@ -215,7 +215,7 @@ mod tests {
             };
             let chunks = [chunk(0), chunk(1)];
             let wanted: Vec<_> = Row::all(&chunks).map(|(row, _)| row).collect();
-            let mut input = Input::pipe("pipe", Box::new(std::io::repeat(0)));
+            let mut input = Input::pipe("pipe", Box::new(io::repeat(0)));
             let progress = Progress::default();
             let turns = OrderedSlots::new(BTreeMap::from([(0, 0)]));
             let stop = || turns.give_up();
