@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use sealift_store::fs::found::{found_at, is_directory};
 use sealift_store::{OpenVolume, VolumeSet, by_set};
 
+use crate::channel::{Edge, cheapest};
 use crate::trust::Guard;
 use crate::{Error, Head, Input, Limits, is_damaged_copy};
 
@@ -34,7 +35,9 @@ pub struct Candidate {
     /// The examined bundles that are the declared bases, if the target did not install these last. If there are several copies of one, there is a
     /// candidate for each.
     pub bases: Vec<PathBuf>,
-    /// Size of the file in bytes.
+    /// The examined bundles that have to be installed before it, one after the other, since nothing leads to it in one step.
+    pub before: Vec<PathBuf>,
+    /// Size of the file in bytes, with those of the ones before.
     pub file_bytes: u64,
 }
 
@@ -72,7 +75,8 @@ struct Group {
 /// one bundle, wherever they are. With `name`, only bundles of that name are candidates. `held` lists the
 /// digests of the indexes that the target has installed: of one version, a delta whose base is among them comes first, then the full bundle, then a
 /// delta whose base is among the examined bundles, and last one whose base is neither. If nothing is known of the target, a delta whose base is not
-/// among the examined bundles ranks as if it were installed.
+/// among the examined bundles ranks as if it were installed. With `chains`, a version that nothing leads to in one step is reached by several bundles,
+/// which the caller installs one after the other.
 ///
 /// Copies of one bundle are one candidate if the device accepts one of them. Those that it does not accept, for their signatures, are passed over, and
 /// still serve as copies. So does a file with a damaged head that is as long and has the layout or the index.
@@ -83,6 +87,7 @@ pub fn choose(
     paths: &[PathBuf],
     name: Option<&str>,
     held: &[[u8; 32]],
+    chains: bool,
     guard: &Guard,
     limits: Limits,
 ) -> Result<Choice, Error> {
@@ -104,6 +109,7 @@ pub fn choose(
     }
     let at_hand = copies(&heads, guard)?;
     let (mut groups, mut refused): (Vec<Group>, Vec<_>) = (Vec::new(), Vec::new());
+    let mut accepted = Vec::new();
     for (path, volumes, head) in heads {
         let identity = &head.root().identity;
         let refusal = match (name, guard.judge(&head)) {
@@ -149,21 +155,83 @@ pub fn choose(
             is_delta: head.root().bases.is_some(),
             lacks_base: false,
             bases,
+            before: Vec::new(),
             file_bytes: head.file_len(),
         };
         if bases.is_empty() {
             let lacks_base = !held.is_empty();
             choice.candidates.push(Candidate { lacks_base, ..candidate(Vec::new()) });
         }
-        choice.candidates.extend(bases.into_iter().map(candidate));
+        choice.candidates.extend(bases.iter().cloned().map(candidate));
+        let is_sure = holds_base(&head, held) || !bases.is_empty();
+        let path = path.clone();
+        accepted.push(Accepted { path, copies: others.to_vec(), volumes, head, is_sure });
+    }
+    if chains {
+        choice.candidates.extend(chains_of(&accepted, held));
     }
     let rank = |candidate: &Candidate| {
         let is_over = !candidate.bases.is_empty();
-        (Reverse(candidate.version), candidate.lacks_base, is_over, !candidate.is_delta, candidate.file_bytes)
+        let is_single = candidate.before.is_empty();
+        (
+            Reverse(candidate.version),
+            candidate.lacks_base,
+            is_over,
+            !candidate.is_delta,
+            is_single,
+            candidate.file_bytes,
+        )
     };
     choice.candidates.sort_by_key(rank);
     choice.passed_over.sort_by_key(|passed| Reverse(passed.version));
     Ok(choice)
+}
+
+/// A bundle that the device accepts.
+struct Accepted {
+    path: PathBuf,
+    copies: Vec<PathBuf>,
+    volumes: Vec<PathBuf>,
+    head: Head,
+    /// Whether it can be installed in one step.
+    is_sure: bool,
+}
+
+/// Returns a candidate for each version that nothing leads to in one step, but several bundles one after the other do.
+fn chains_of(accepted: &[Accepted], held: &[[u8; 32]]) -> Vec<Candidate> {
+    let digest_of = |own: &Accepted| own.head.root().contents.index_digest;
+    let bases: Vec<Vec<[u8; 32]>> = accepted
+        .iter()
+        .map(|own| own.head.root().bases.iter().flat_map(|of| &of.bases).map(|base| base.index_digest).collect())
+        .collect();
+    let edges: Vec<Edge<'_>> = accepted
+        .iter()
+        .zip(&bases)
+        .map(|(own, bases)| Edge { bases, result: digest_of(own), len: own.head.file_len() })
+        .collect();
+    let mut chains: Vec<Candidate> = Vec::new();
+    for own in accepted {
+        let goal = digest_of(own);
+        if accepted.iter().any(|other| other.is_sure && digest_of(other) == goal) {
+            continue;
+        }
+        let Some(way) = cheapest(&edges, held, goal) else { continue };
+        let way: Vec<&Accepted> = way.into_iter().filter_map(|step| accepted.get(step)).collect();
+        let Some((last, before)) = way.split_last().filter(|(last, _)| last.path == own.path) else { continue };
+        chains.push(Candidate {
+            path: last.path.clone(),
+            copies: last.copies.clone(),
+            volumes: last.volumes.clone(),
+            name: last.head.root().identity.name.clone(),
+            version: last.head.root().identity.version,
+            is_delta: true,
+            lacks_base: false,
+            bases: Vec::new(),
+            before: before.iter().map(|step| step.path.clone()).collect(),
+            file_bytes: way.iter().map(|step| step.head.file_len()).fold(0, u64::saturating_add),
+        });
+    }
+    chains
 }
 
 /// Returns whether the target has what a bundle needs: all its bases, or already what it installs.

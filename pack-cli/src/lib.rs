@@ -162,11 +162,12 @@
 //! | --- | --- | --- |
 //! | `pack` | `pack`, `request`, `simulate`, `order::import`, and patterns in [`source::Exclude`] | compressors, binary differences, regular expressions |
 //! | `sign` | `trust::sign`, also for kernels | private keys, X.509 and RSA |
+//! | `http` | bundles and channels at addresses, which are otherwise refused | an HTTP client and TLS |
 //! | `mount` | `mount` | FUSE |
 //! | `composefs` | composefs images and stores, where they are otherwise refused | OpenSSL |
 //! | `portal` | `portal` | HTTP, and the page, which `cargo xtask web` builds first |
 //!
-//! `cli`, on by default, is the command line with the first three. A program that uses the library disables it:
+//! `cli`, on by default, is the command line with the first four. A program that uses the library disables it:
 //!
 //! ```toml
 //! sealift = { version = "0", default-features = false } # an updater
@@ -180,6 +181,7 @@
 
 pub mod audit;
 pub mod cat;
+pub mod channel;
 pub mod choose;
 pub mod clean;
 pub mod copies;
@@ -202,6 +204,8 @@ mod output;
 pub mod pack;
 #[cfg(feature = "portal")]
 pub mod portal;
+#[cfg(all(feature = "pack", feature = "sign"))]
+pub mod publish;
 #[cfg(feature = "pack")]
 pub mod recovery;
 #[cfg(feature = "pack")]
@@ -230,7 +234,8 @@ pub use sealift_store::{
     ArchiveFault, Aspect, ChangeMedium, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault,
     ImageFault, Input, Keeps, LeftRun, Media, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle,
     OpenVolume, Origin, Phase, Progress, RecordFault, RepoFault, SlotFault, Snapshot, Times, Tree, Unopened, Visited,
-    VolumeFault, VolumeSet, WantedVolume, base, by_set, has_only_volumes, is_damaged_copy, seal, source,
+    VolumeFault, VolumeSet, WantedVolume, base, by_set, has_only_volumes, is_address, is_damaged_copy, seal, source,
+    without_secrets,
 };
 pub use sealift_verify::content::ContentError;
 pub use sealift_verify::{Error as TrustError, escape};

@@ -11,7 +11,7 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, 
 
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
-use crate::origin::{Origin, VolumeSet, copies};
+use crate::origin::{At, Origin, VolumeSet, copies, is_address, without_secrets};
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -42,12 +42,19 @@ impl std::fmt::Debug for Input {
 const READ_LEN: u64 = 1 << 20;
 
 impl Input {
-    /// Opens a file; a directory with the volumes of one bundle; or a volume, with the others beside it. A fifo, a socket or a terminal is read as a
-    /// pipe.
+    /// Opens a file; a directory with the volumes of one bundle; a volume, with the others beside it; or an address of http or https. A fifo, a socket or a
+    /// terminal is read as a pipe, and so is what a server sends only as a whole.
     ///
     /// # Errors
     /// Returns an error if it cannot be opened, or if volumes are missing, damaged or of several bundles.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        if is_address(path) {
+            let path = without_secrets(path);
+            return match Origin::at(&path).map_err(|error| Error::io("read", &path, error))? {
+                At::Origin(origin) => Ok(Self { path, from: From::Origin(Arc::new(origin)) }),
+                At::Pipe(pipe) => Ok(Self { path, from: From::Pipe { pipe, at: 0 } }),
+            };
+        }
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         let from = match Origin::of(path, &file)? {
             Some(origin) => From::Origin(Arc::new(origin)),

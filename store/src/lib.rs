@@ -53,7 +53,8 @@ pub use input::{Input, Unopened};
 pub use medium::{Medium, OpenBundle};
 pub use origin::copies::{CopyStats, DamagedRange, is_damaged_copy};
 pub use origin::{
-    ChangeMedium, Media, OpenVolume, Origin, VolumeSet, WantedVolume, by_set, has_only_volumes, named_volumes,
+    ChangeMedium, Media, OpenVolume, Origin, VolumeSet, WantedVolume, address_beside, by_set, has_only_volumes,
+    is_address, named_volumes, read_at_address, without_secrets,
 };
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};

@@ -69,6 +69,8 @@ const PACKAGES: &[Package] = &[
     package("rsync",               Programs(&["rsync"]),                  &[Big, Ci, Compare]),
     package("attr",                Programs(&["setfattr", "getfattr"]),   &[Big, Ci]),
     package("acl",                 Programs(&["setfacl", "getfacl"]),     &[Big, Ci]),
+    // Tests read bundles and channels from it by ranges.
+    package("nginx",               Programs(&["nginx"]),                  &[Ci]),
     // A documentation page uses it to read our output.
     package("jq",                  Programs(&["jq"]),                     &[Ci]),
     // OSTree's own program reads what we write for it.

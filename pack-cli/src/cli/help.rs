@@ -1,9 +1,12 @@
 //! `sealift --help`: the verbs grouped by their users.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory as _, Error};
+
+use sealift::without_secrets;
 
 use super::Cli;
 use super::limits::Limit;
@@ -11,7 +14,7 @@ use super::show::BOLD;
 
 /// The verbs of each kind of user, in the order of use.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "split", "recovery", "key"]),
+    ("Publisher: make bundles", &["pack", "order", "simulate", "sign", "root", "split", "recovery", "key", "publish"]),
     ("Administrator: inspect and check bundles", &["verify", "info", "ls", "cat", "diff", "repair", "trust", "portal"]),
     (
         "Device: install bundles",
@@ -124,7 +127,8 @@ pub(crate) fn arguments() -> Vec<OsString> {
         arguments.remove(1);
         arguments.push("--help".into());
     }
-    arguments
+    // Users, passwords and tokens in addresses are used for requests alone: nothing else sees them.
+    arguments.into_iter().map(|argument| without_secrets(Path::new(&argument)).into_os_string()).collect()
 }
 
 /// Returns the command line with our word for its subcommands.

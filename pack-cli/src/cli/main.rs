@@ -46,6 +46,7 @@ mod pack;
 mod portal;
 mod progress_args;
 mod progress_display;
+mod publish;
 mod recovery;
 mod refs;
 mod renamed;
@@ -107,6 +108,7 @@ enum Verb {
     Root(root::Root),
     Split(split::Split),
     Key(key::Key),
+    Publish(publish::Publish),
     Verify(verify::Verify),
     Info(info::Info),
     Ls(ls::Ls),
@@ -181,6 +183,7 @@ fn run(verb: Verb) -> Result<(), Failure> {
         Verb::Root(root) => root.run(),
         Verb::Split(split) => split.run(),
         Verb::Key(key) => key.run(),
+        Verb::Publish(publish) => publish.run(),
         Verb::Verify(verify) => verify.run(),
         Verb::Info(info) => info.run(),
         Verb::Ls(ls) => ls.run(),

@@ -33,16 +33,21 @@ pub(crate) struct Several<'a> {
 const NAMED: usize = 20;
 
 impl Several<'_> {
-    /// Installs the best bundle with `take`, or the next one if the bundle itself is at fault.
-    pub(crate) fn take(&self, take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
-        let taken = self.take_best(take);
+    /// Installs the best bundle with `take`, or the next one if the bundle itself is at fault. `chains` says whether the target can be
+    /// updated several times in one run.
+    pub(crate) fn take(
+        &self,
+        chains: bool,
+        take: impl FnMut(&Candidate) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let taken = self.take_best(chains, take);
         self.say_how_many_more();
         taken
     }
 
-    fn take_best(&self, mut take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
+    fn take_best(&self, chains: bool, mut take: impl FnMut(&Candidate) -> Result<(), Failure>) -> Result<(), Failure> {
         let judge = self.trust.load()?;
-        let choice = choose(self.paths, self.name.as_deref(), &self.held, judge.guard(), limits())?;
+        let choice = choose(self.paths, self.name.as_deref(), &self.held, chains, judge.guard(), limits())?;
         let mut refusal = None;
         for passed in choice.passed_over {
             let other = match &passed.error {
@@ -58,13 +63,22 @@ impl Several<'_> {
         let mut candidates = choice.candidates.into_iter();
         while let Some(candidate) = candidates.next() {
             match take(&candidate) {
-                Err(failure) if candidate.bases.iter().chain([&candidate.path]).any(|path| failure.is_of(path)) => {
+                Err(failure)
+                    if candidate
+                        .bases
+                        .iter()
+                        .chain(&candidate.before)
+                        .chain([&candidate.path])
+                        .any(|path| failure.is_of(path)) =>
+                {
                     self.say(&candidate.path, failure.kind(), &failure.message());
                     refusal = Some(failure);
                 }
                 Err(failure) => return Err(failure),
                 Ok(()) => {
-                    for older in candidates.filter(|other| other.path != candidate.path) {
+                    for older in candidates
+                        .filter(|other| other.path != candidate.path && !candidate.before.contains(&other.path))
+                    {
                         let taken = shown(&candidate.path);
                         let (kind, why) = match older.version == candidate.version {
                             true if older.lacks_base => {
@@ -87,7 +101,7 @@ impl Several<'_> {
     }
 
     /// Prints on standard error why a bundle was passed over.
-    fn say(&self, bundle: &Path, kind: &str, why: &str) {
+    pub(crate) fn say(&self, bundle: &Path, kind: &str, why: &str) {
         if self.show.quiet {
             return;
         }

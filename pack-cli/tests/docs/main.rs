@@ -33,6 +33,7 @@ const PAGES: &[(&str, Who)] = &[
     ("docs/repositories.md", Who::User),
     ("docs/slots.md",       Who::Root),
     ("docs/parts.md",       Who::User),
+    ("docs/channels.md",    Who::User),
 ];
 
 /// Pages that show no commands.
@@ -101,6 +102,11 @@ fn coming_from() {
 #[test]
 fn repositories() {
     page("docs/repositories.md");
+}
+
+#[test]
+fn channels() {
+    page("docs/channels.md");
 }
 
 #[test]

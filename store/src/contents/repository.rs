@@ -20,7 +20,12 @@ impl CommonFiles {
     pub fn of<'a>(sources: impl Iterator<Item = &'a Source>) -> Self {
         let mut repositories = sources.filter_map(|source| match source {
             Source::Ostree(source) => Some(&source.repository_files[..]),
-            Source::Directory(_) | Source::Image(_) | Source::Archive(_) | Source::Oci(_) | Source::Leaves(_) => None,
+            Source::Directory(_)
+            | Source::Image(_)
+            | Source::Archive(_)
+            | Source::Oci(_)
+            | Source::Bundle(_)
+            | Source::Leaves(_) => None,
         });
         let mut files = repositories.next().unwrap_or_default().to_vec();
         let mut do_summaries_differ = false;

@@ -58,6 +58,12 @@ impl<'a> ChunkScheduler<'a> {
         progress: &'a Progress,
     ) -> Self {
         let (path, origin) = (input.path().to_owned(), input.origin().cloned());
+        if let Some(origin) = &origin {
+            origin.expect(wanted.iter().filter_map(|row| chunks.get(row.at())).map(|chunk| {
+                let start = head.chunks_at().saturating_add(chunk.offset);
+                start..start.saturating_add(chunk.stored_len.into())
+            }));
+        }
         let state = Mutex::new(FeedState { input, next: 0, failed: None });
         Self { head, chunks, wanted, progress, origin, path, stop: None, hot: None, state }
     }

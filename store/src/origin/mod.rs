@@ -1,12 +1,18 @@
 //! What a bundle is read from, if it can be read at any offset.
 
+mod address;
 pub(crate) mod copies;
+#[cfg(feature = "http")]
+mod http;
 mod media;
+#[cfg(not(feature = "http"))]
+mod no_http;
 mod volume;
 mod volumes;
 
 use std::fs::File;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
@@ -15,7 +21,11 @@ use sealift_format::{Chunk, num};
 
 use crate::{Error, Progress};
 use copies::{Copies, CopyStats};
+use http::{Found, Http};
+#[cfg(not(feature = "http"))]
+use no_http as http;
 
+pub use address::{address_beside, is_address, without_secrets};
 pub use media::{ChangeMedium, Media, WantedVolume};
 pub use volume::OpenVolume;
 pub use volumes::{VolumeSet, by_set, has_only_volumes, named_volumes};
@@ -33,12 +43,30 @@ enum Bytes {
     Copies(Box<Copies>),
     /// In the volumes that it was split into.
     Volumes(VolumeSet),
+    /// On a server.
+    Http(Http),
+}
+
+/// What is at an address.
+pub(crate) enum At {
+    /// A file that is read at any offset.
+    Origin(Origin),
+    /// A file that the server sends only as a whole.
+    Pipe(Box<dyn Read + Send>),
 }
 
 impl Origin {
     /// A file of `len` bytes.
     pub(crate) fn file(file: File, len: u64) -> Self {
         Self(Bytes::File(file, len))
+    }
+
+    /// Opens an address.
+    pub(crate) fn at(address: &Path) -> io::Result<At> {
+        match Http::open(&address.to_string_lossy())? {
+            Found::Ranges(http) => Ok(At::Origin(Self(Bytes::Http(http)))),
+            Found::Whole(pipe) => Ok(At::Pipe(pipe)),
+        }
     }
 
     /// Several copies of one bundle.
@@ -78,7 +106,7 @@ impl Origin {
     pub fn volume_set(&self) -> Option<&VolumeSet> {
         match &self.0 {
             Bytes::Volumes(volumes) => Some(volumes),
-            Bytes::File(..) | Bytes::Copies(_) => None,
+            Bytes::File(..) | Bytes::Copies(_) | Bytes::Http(_) => None,
         }
     }
 
@@ -90,18 +118,20 @@ impl Origin {
             Bytes::File(_, len) => *len,
             Bytes::Copies(copies) => copies.len(),
             Bytes::Volumes(volumes) => volumes.len(),
+            Bytes::Http(http) => http.len(),
         }
     }
 
     /// Reads some bytes from `offset` on, none at the end.
     ///
     /// # Errors
-    /// Returns the system's error.
+    /// Returns the system's error, or what is wrong with a server.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match &self.0 {
             Bytes::File(file, _) => file.read_at(buffer, offset),
             Bytes::Copies(copies) => copies.read_at(buffer, offset),
             Bytes::Volumes(volumes) => volumes.read_at(buffer, offset),
+            Bytes::Http(http) => http.read_at(buffer, offset),
         }
     }
 
@@ -127,7 +157,7 @@ impl Origin {
     /// Reads the stored bytes of a chunk. The copy's number that is returned is for [`Self::read_again`].
     pub(crate) fn read_chunk(&self, stored: &mut [u8], offset: u64) -> (usize, io::Result<()>) {
         match &self.0 {
-            Bytes::File(..) | Bytes::Volumes(_) => (0, self.read_exact_at(stored, offset)),
+            Bytes::File(..) | Bytes::Volumes(_) | Bytes::Http(_) => (0, self.read_exact_at(stored, offset)),
             Bytes::Copies(copies) => copies.read_chunk(stored, offset),
         }
     }
@@ -171,7 +201,7 @@ impl Origin {
     #[must_use]
     pub fn copies(&self) -> Vec<CopyStats> {
         match &self.0 {
-            Bytes::File(..) | Bytes::Volumes(_) => Vec::new(),
+            Bytes::File(..) | Bytes::Volumes(_) | Bytes::Http(_) => Vec::new(),
             Bytes::Copies(copies) => copies.stats(),
         }
     }
@@ -183,8 +213,15 @@ impl Origin {
     /// Returns [`Error::Cancelled`].
     pub fn examine_copies(&self, chunks: &[Chunk], jobs: usize, progress: &Progress) -> Result<(), Error> {
         match &self.0 {
-            Bytes::File(..) | Bytes::Volumes(_) => Ok(()),
+            Bytes::File(..) | Bytes::Volumes(_) | Bytes::Http(_) => Ok(()),
             Bytes::Copies(copies) => copies.examine(chunks, jobs, progress),
+        }
+    }
+
+    /// Says which ranges will be read, so that a server is asked for several at once.
+    pub(crate) fn expect(&self, ranges: impl Iterator<Item = Range<u64>>) {
+        if let Bytes::Http(http) = &self.0 {
+            http.expect(ranges);
         }
     }
 
@@ -194,6 +231,7 @@ impl Origin {
             Bytes::File(file, _) => Ok(file.metadata()?.len()),
             Bytes::Copies(copies) => copies.len_now(),
             Bytes::Volumes(volumes) => volumes.len_now(),
+            Bytes::Http(http) => Ok(http.len()),
         }
     }
 
@@ -205,6 +243,27 @@ impl Origin {
             }
             Bytes::Copies(copies) => copies.advise(advice),
             Bytes::Volumes(volumes) => volumes.advise(advice),
+            Bytes::Http(_) => {}
         }
     }
+}
+
+/// Reads at most `limit` bytes of the file at an address; `None` if there is no such file.
+///
+/// # Errors
+/// Returns what is wrong with the server.
+pub fn read_at_address(address: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    match Origin::at(address) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(At::Pipe(pipe)) => {
+            pipe.take(limit).read_to_end(&mut bytes)?;
+        }
+        Ok(At::Origin(origin)) => {
+            bytes.resize(num::size(origin.len().min(limit)), 0);
+            origin.read_exact_at(&mut bytes, 0)?;
+        }
+    }
+    Ok(Some(bytes))
 }

@@ -22,6 +22,7 @@
 //! ```
 
 mod archive;
+mod bundle;
 mod cpio;
 mod directory;
 mod directory_options;
@@ -57,6 +58,7 @@ use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveContent, ArchiveFault, ArchiveFormat, ArchiveSource};
+pub use bundle::{BundleContent, BundleSource};
 pub use directory::{DirectorySource, FileContent, OpenCache};
 pub use directory_options::DirectoryOptions;
 pub use exclude::Exclude;
@@ -84,6 +86,8 @@ pub enum Source {
     Ostree(Box<OstreeSource>),
     /// A container image.
     Oci(Box<OciSource>),
+    /// A tree of a bundle.
+    Bundle(BundleSource),
     /// Parts of the containers in other sources.
     Leaves(LeafSource),
 }
@@ -129,6 +133,8 @@ pub enum OpenContent<'a> {
     Archive(ArchiveContent<'a>),
     /// A file object of an OSTree repository.
     Ostree(OstreeContent),
+    /// A file of a bundle.
+    Bundle(BundleContent<'a>),
     /// A part of a container, or a file of an image.
     Leaf(LeafContent<'a>),
 }
@@ -247,6 +253,7 @@ impl Source {
             Self::Archive(source) => &source.tree,
             Self::Ostree(source) => &source.tree,
             Self::Oci(source) => &source.tree,
+            Self::Bundle(source) => &source.tree,
             Self::Leaves(source) => &source.tree,
         }
     }
@@ -259,6 +266,7 @@ impl Source {
             Self::Archive(source) => &mut source.tree,
             Self::Ostree(source) => &mut source.tree,
             Self::Oci(source) => &mut source.tree,
+            Self::Bundle(source) => &mut source.tree,
             Self::Leaves(source) => &mut source.tree,
         }
     }
@@ -272,6 +280,7 @@ impl Source {
             Self::Archive(source) => source.content_len(content),
             Self::Ostree(source) => source.content_len(content),
             Self::Oci(source) => source.content_len(content),
+            Self::Bundle(source) => source.len_of(content),
             Self::Leaves(source) => source.len_of(content),
         }
     }
@@ -285,6 +294,7 @@ impl Source {
             Self::Archive(source) => source.content_count(),
             Self::Ostree(source) => source.content_count(),
             Self::Oci(source) => source.content_count(),
+            Self::Bundle(source) => source.count(),
             Self::Leaves(source) => source.count(),
         }
     }
@@ -305,6 +315,7 @@ impl Source {
             Self::Archive(source) => Ok(OpenContent::Archive(source.open_content(content))),
             Self::Ostree(source) => source.open_content(content).map(OpenContent::Ostree),
             Self::Oci(source) => Ok(OpenContent::Leaf(source.open_content(content))),
+            Self::Bundle(source) => Ok(OpenContent::Bundle(source.open_content(content))),
             Self::Leaves(source) => Ok(OpenContent::Leaf(source.open_content(content))),
         }
     }
@@ -321,6 +332,7 @@ impl OpenContent<'_> {
             Self::Image(image) => image.read_at(buffer, offset),
             Self::Archive(member) => member.read_at(buffer, offset),
             Self::Ostree(object) => object.read_at(buffer, offset),
+            Self::Bundle(file) => file.read_at(buffer, offset),
             Self::Leaf(leaf) => leaf.read_at(buffer, offset),
         }
     }
@@ -332,7 +344,7 @@ impl OpenContent<'_> {
     pub fn xattrs(&self) -> Result<Vec<Xattr>, Error> {
         match self {
             Self::File(file) => file.xattrs(),
-            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Leaf(_) => Ok(Vec::new()),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Bundle(_) | Self::Leaf(_) => Ok(Vec::new()),
         }
     }
 
@@ -343,7 +355,7 @@ impl OpenContent<'_> {
     pub fn measure(&self) -> Result<Option<FileDigest>, Error> {
         match self {
             Self::File(file) => file.measure(),
-            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Leaf(_) => Ok(None),
+            Self::Image(_) | Self::Archive(_) | Self::Ostree(_) | Self::Bundle(_) | Self::Leaf(_) => Ok(None),
         }
     }
 
@@ -358,8 +370,8 @@ impl OpenContent<'_> {
             Self::Archive(member) => member.finish(),
             // It was compared with its checksum when it was opened.
             Self::Ostree(_) => Ok(()),
-            // Nobody else can write to its file.
-            Self::Leaf(_) => Ok(()),
+            // Nobody else can write to their files.
+            Self::Bundle(_) | Self::Leaf(_) => Ok(()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod archive;
 mod args;
+mod channel;
 mod composefs;
 mod import;
 mod ostree;
@@ -14,19 +15,20 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sealift::archive::ArchiveEncoder;
+use sealift::channel::Channel;
 use sealift::fs::is_directory;
 use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
 use sealift::status::{Installed, installed};
 use sealift::trust::{TargetKind, Trusted};
 use sealift::unpack::{UnpackStats, is_half_updated, may_go_on};
-use sealift::{Error, InstallStats, Progress};
+use sealift::{Error, InstallStats, Progress, is_address};
 
 use super::adopt;
 use super::advice::ADD_CERTIFICATE;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
-use super::failure::{About as _, Failure};
+use super::failure::{About as _, Failure, shown};
 use super::progress_display;
 use super::several::Several;
 use super::then::{self, CommandEnd};
@@ -61,6 +63,20 @@ impl Unpack {
         if self.next_volume.is_given() && paths.len() > 1 {
             return Err(Failure::usage("--next-volume reads one bundle: give the one place to which its volumes come"));
         }
+        if let [place] = &paths[..]
+            && is_address(place)
+            && place
+                .as_os_str()
+                .as_encoded_bytes()
+                .split(|byte| *byte == b'?')
+                .next()
+                .is_some_and(|path| path.ends_with(b"/"))
+        {
+            let Some(channel) = Channel::open(place).about(&Channel::list_in(place))? else {
+                return Err(Failure::usage(format!("{}: there is no channel: the address has no list", shown(place))));
+            };
+            return self.take_channel(&channel, &place.clone());
+        }
         if let ([bundle], None) = (&paths[..], &self.name)
             && (self.next_volume.is_given() || !is_directory(bundle)?)
         {
@@ -76,19 +92,24 @@ impl Unpack {
                 "standard input can only be read once: give files when you give several bundles",
             ));
         }
+        if let [place] = &paths[..]
+            && let Some(channel) = Channel::open(place).about(&Channel::list_in(place))?
+        {
+            return self.take_channel(&channel, &place.clone());
+        }
         let judge = self.trust.load()?;
-        // A damaged record binds to no name; other faults show when unpacking.
-        let held = |target: &Path| installed(target, judge.guard().state()).unwrap_or_default();
-        let held = self.target.as_deref().map_or_else(Vec::new, held);
-        let name = self.wanted_name(&held);
-        let held = match self.slots.is_empty() {
-            true => held.iter().map(|installed| installed.head.root().contents.index_digest).collect(),
-            // What a slot holds is gone as soon as the next image is written to it.
-            false => self.held_by_other_slots(&judge)?,
-        };
+        let name = self.wanted_name(&self.found(&judge));
+        let held = self.held(&judge)?;
         let trust = &self.trust.clone();
         let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
-        several.take(|candidate| {
+        several.take(self.takes_chains(), |candidate| {
+            if !candidate.before.is_empty() {
+                let chain: Vec<_> = candidate.before.iter().chain([&candidate.path]).cloned().collect();
+                return match self.dry_run {
+                    true => self.say_chain(&chain, candidate.file_bytes),
+                    false => self.take_chain(&chain),
+                };
+            }
             self.bundle = match candidate.volumes.is_empty() {
                 true => BundleArg::with_copies(candidate.path.clone(), candidate.copies.clone()),
                 false => BundleArg::of_group(candidate.volumes.clone()),
@@ -98,6 +119,22 @@ impl Unpack {
             self.bundle.tell_of_copies(self.show);
             done
         })
+    }
+
+    /// Returns what is installed in the target.
+    fn found(&self, judge: &Judge) -> Vec<Installed> {
+        // A damaged record binds to no name; other faults show when unpacking.
+        let found = |target: &Path| installed(target, judge.guard().state()).unwrap_or_default();
+        self.target.as_deref().map_or_else(Vec::new, found)
+    }
+
+    /// Returns the contents that deltas for the target can be over.
+    fn held(&self, judge: &Judge) -> Result<Vec<[u8; 32]>, Failure> {
+        match self.slots.is_empty() {
+            true => Ok(self.found(judge).iter().map(|found| found.head.root().contents.index_digest).collect()),
+            // What a slot holds is gone as soon as the next image is written to it.
+            false => self.held_by_other_slots(judge),
+        }
     }
 
     /// Takes the directory of a target `oci:DIR`.

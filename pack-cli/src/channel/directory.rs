@@ -1,0 +1,120 @@
+//! A channel in a directory, or at an address.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use sealift_store::{address_beside, is_address, read_at_address};
+
+use super::{Edge, ListedFile, SignedList, cheapest};
+use crate::trust::{Guard, Verdict};
+use crate::{Error, Head, Input, Limits};
+
+/// A channel whose list was read, and is not judged yet.
+#[derive(Debug)]
+pub struct Channel {
+    place: PathBuf,
+    list: SignedList,
+}
+
+impl Channel {
+    /// Opens the channel in a directory, or at an address that ends with a slash; `None` if there is no list.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read, or is malformed.
+    pub fn open(directory: &Path) -> Result<Option<Self>, Error> {
+        let path = list_path(directory);
+        let Some(bytes) = read(&path)? else { return Ok(None) };
+        let list = SignedList::parse(&bytes).map_err(|error| fault(&path, &error))?;
+        Ok(Some(Self { place: directory.to_owned(), list }))
+    }
+
+    /// Returns the list.
+    #[must_use]
+    pub fn list(&self) -> &SignedList {
+        &self.list
+    }
+
+    /// Returns the place of the list in a directory or at an address, for messages.
+    #[must_use]
+    pub fn list_in(place: &Path) -> PathBuf {
+        list_path(place)
+    }
+
+    /// Judges the list, without remembering it.
+    ///
+    /// # Errors
+    /// As [`Guard::judge_list`].
+    pub fn judge(&self, guard: &Guard) -> Result<Verdict, Error> {
+        guard.judge_list(&self.list)
+    }
+
+    /// Returns the path of a file of the channel.
+    #[must_use]
+    pub fn path_of(&self, row: &ListedFile) -> PathBuf {
+        place_of(&self.place, &row.file)
+    }
+
+    /// Opens a file of the channel.
+    ///
+    /// # Errors
+    /// Returns an error if it cannot be read, or is not the bundle that the list names.
+    pub fn open_file(&self, row: &ListedFile, limits: Limits) -> Result<Head, Error> {
+        let path = self.path_of(row);
+        let head = Input::open(&path)?.read_head(limits)?;
+        let identity = &head.root().identity;
+        let (name, is_named) = (&self.list.list().name, identity.version == row.version);
+        if identity.name != *name || !is_named || head.root_digest() != row.root_digest {
+            return Err(Error::unexpected(&path, "is not the bundle that the channel's list names"));
+        }
+        Ok(head)
+    }
+
+    /// Returns the rows of the cheapest way from what the target holds to a content, without those in `passed_over`.
+    #[must_use]
+    pub fn way(&self, held: &[[u8; 32]], goal: [u8; 32], passed_over: &[usize], only_one: bool) -> Option<Vec<usize>> {
+        let files = &self.list.list().files;
+        let usable: Vec<usize> = (0..files.len())
+            .filter(|number| !passed_over.contains(number))
+            .filter(|number| !only_one || files.get(*number).is_some_and(|row| row.index_digest == goal))
+            .collect();
+        let rows = usable.iter().filter_map(|number| files.get(*number));
+        let edges: Vec<Edge<'_>> =
+            rows.map(|row| Edge { bases: &row.bases, result: row.index_digest, len: row.len }).collect();
+        let way = cheapest(&edges, held, goal)?;
+        way.into_iter().map(|step| usable.get(step).copied()).collect()
+    }
+}
+
+/// Returns the path of the list in a directory.
+pub(crate) fn list_path(directory: &Path) -> PathBuf {
+    place_of(directory, SignedList::FILE)
+}
+
+/// Returns the place of a file in a directory or at an address.
+fn place_of(directory: &Path, file: &str) -> PathBuf {
+    if is_address(directory) { address_beside(directory, file) } else { directory.join(file) }
+}
+
+/// Reads a list, which has a limit.
+pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+    let failed = |error| Error::io("read", path, error);
+    if is_address(path) {
+        return read_at_address(path, SignedList::FILE_LEN_MAX + 1).map_err(failed);
+    }
+    let file = match File::open(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(failed)?,
+    };
+    if !file.metadata().map_err(failed)?.is_file() {
+        return Err(Error::unexpected(path, "is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    file.take(SignedList::FILE_LEN_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(Some(bytes))
+}
+
+pub(crate) fn fault(path: &Path, error: &crate::FormatError) -> Error {
+    tracing::info!(?path, %error, "the list of the channel is malformed");
+    error.clone().into()
+}

@@ -1,0 +1,150 @@
+//! `sealift publish`: publishes bundles in a channel.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sealift::pack::PackOptions;
+use sealift::publish::{PublishError, PublishOptions, PublishStats, VersionRule, publish};
+use sealift::trust::{Guard, TrustOptions};
+use serde::Serialize;
+
+use super::failure::{About as _, Failure};
+use super::human::count;
+use super::jobs_arg::JobsArg;
+use super::limits::limits;
+use super::progress_args::ProgressArgs;
+use super::show::{BOLD, Show};
+use super::time::Moment;
+use super::{escape, keys};
+use sealift_format::num;
+
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Publish bundles in a channel: a directory with one signed list
+///
+/// Copies the bundles into DIR, which any web server or stick carries, and replaces its list last. Devices then take the cheapest way to the newest
+/// version: `sealift unpack DIR TARGET`. A run that was killed, or is repeated, never shows anything half-done. What is there already stays. Without
+/// a BUNDLE, the list is signed again, so that it does not expire.
+///
+/// RULE is PERIOD:NUMBER, separated by commas: last:7 names the last seven versions, and daily:, weekly:, monthly: and yearly: name the last version
+/// of each of so many such periods, by the time at which the bundles were made.
+#[derive(Args, Debug)]
+#[command(after_long_help = "\
+Examples:
+  sealift publish os-7.sealift /srv/www/os --key ~/.ssh/id_ed25519
+  sealift publish os-8.sealift /srv/www/os --key release \\
+      --deltas last:7,weekly:8 --keep last:14,monthly:12
+  sealift publish /srv/www/os --key release       # before the list expires")]
+pub(crate) struct Publish {
+    /// Bundles, full ones or deltas, and last the directory of the channel
+    #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
+    paths: Vec<PathBuf>,
+    /// Sign the list, and deltas that are made, with this OpenSSH key, as for `sealift sign`
+    #[arg(long, value_name = "KEY", required = true)]
+    key: Vec<PathBuf>,
+    /// Read the passphrase of the keys from the first line of this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    passphrase_file: Option<PathBuf>,
+    /// Make deltas to the newest version from the versions that this rule names, where they are smaller
+    #[arg(long, value_name = "RULE")]
+    deltas: Option<VersionRule>,
+    /// Remove what this rule does not name; the newest version and deltas between those that stay are kept
+    #[arg(long, value_name = "RULE")]
+    keep: Option<VersionRule>,
+    /// For how many days devices accept the list
+    #[arg(long, value_name = "DAYS", default_value = "30", value_parser = clap::value_parser!(u16).range(1..))]
+    expires_in: u16,
+    /// zstd compression level of deltas, 1 to 22
+    #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, value_parser = clap::value_parser!(i32).range(1..=22))]
+    level: i32,
+    #[command(flatten)]
+    jobs: JobsArg,
+    #[command(flatten)]
+    show: Show,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+impl Publish {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let Some(directory) = self.paths.pop() else { return Err(Failure::usage("give the directory of the channel")) };
+        // Not SOURCE_DATE_EPOCH: a list that is as old as its sources might have expired.
+        let now = Moment::now().0;
+        let keys = keys::open(&self.key, self.passphrase_file.as_deref())?;
+        // The list vouches for the bases of deltas; this machine need not trust them.
+        let guard = Guard::load(&TrustOptions { allow_unsigned: true, ..TrustOptions::default() })?;
+        let options = PublishOptions {
+            keys: &keys,
+            now,
+            lifetime: i64::from(self.expires_in) * DAY,
+            deltas: self.deltas.take(),
+            keep: self.keep.take(),
+            level: self.level,
+            guard: &guard,
+            limits: limits(),
+            jobs: self.jobs.count(),
+        };
+        let published =
+            self.progress.watch(self.show, "Opening", |progress| publish(&self.paths, &directory, &options, progress));
+        let stats = match published {
+            Err(PublishError { bundle: Some(bundle), error }) => Err(error).about(&bundle),
+            published => published.map_err(|failed| failed.error.into()),
+        }?;
+        Ok(self.print(&directory, &stats)?)
+    }
+
+    fn print(&self, directory: &std::path::Path, stats: &PublishStats) -> std::io::Result<()> {
+        let mut out = self.show.out();
+        let list = stats.list.list();
+        let version = list.files.iter().map(|row| row.version).max().unwrap_or(0);
+        let line = JsonPublished {
+            name: &list.name,
+            version,
+            sequence: list.sequence,
+            expires: Moment(list.expires).to_string(),
+            unchanged: !stats.is_changed,
+            files: list.files.len(),
+            bytes: list.files.iter().map(|row| row.len).sum(),
+            added: &stats.added,
+            deltas: &stats.deltas,
+            not_smaller: &stats.not_smaller,
+            removed: &stats.removed,
+        };
+        if self.show.is_told(&mut out, &line)? {
+            return Ok(());
+        }
+        let place = escape::text(&directory.display().to_string());
+        let verb = if stats.is_changed { "published" } else { "unchanged" };
+        writeln!(out, "{BOLD}{place}{BOLD:#}: {verb}, {} up to version {version}", list.name)?;
+        for (word, files) in [
+            ("added", &stats.added),
+            ("delta", &stats.deltas),
+            ("removed", &stats.removed),
+            ("no delta", &stats.not_smaller),
+        ] {
+            let why = if word == "no delta" { " would not be smaller than the full bundle" } else { "" };
+            for file in files {
+                writeln!(out, "  {word:<8} {file}{why}")?;
+            }
+        }
+        let files = count(num::wide(list.files.len()), "file");
+        writeln!(out, "  {files}; the list expires at {}", Moment(list.expires))
+    }
+}
+
+#[derive(Serialize)]
+struct JsonPublished<'a> {
+    name: &'a str,
+    version: u64,
+    sequence: u64,
+    expires: String,
+    unchanged: bool,
+    files: usize,
+    bytes: u64,
+    added: &'a [String],
+    deltas: &'a [String],
+    not_smaller: &'a [String],
+    removed: &'a [String],
+}
