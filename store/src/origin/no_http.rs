@@ -7,9 +7,9 @@ use std::ops::Range;
 #[derive(Debug)]
 pub(super) enum Http {}
 
+#[allow(dead_code, reason = "as in a program with addresses")]
 pub(super) enum Found {
     Ranges(Http),
-    #[allow(dead_code, reason = "as in the program with addresses")]
     Whole(Box<dyn Read + Send>),
 }
 
