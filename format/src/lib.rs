@@ -76,7 +76,7 @@ pub use recipes::{
     Bzip2, CODED_MAX, Coder, DEPTH_MAX, Encoder, Filled, Lz4, Made, PartOf, PartRange, RecipeCodec, RecipeSums,
     Recipes, Segment, SegmentKind, View, Xz, Zlib, Zstd, ZstdStream,
 };
-pub use recovery::{Geometry, Recovery, stored_chunks};
+pub use recovery::{Geometry, Recovery};
 pub use request::Request;
 pub use row::{Row, Rows, Table};
 pub use volume::Volume;

@@ -73,7 +73,7 @@ impl Recovery {
             files: num::wide(self.output.len()),
             file_bytes: stats.file_bytes,
             checksum_bytes: stats.checksum_bytes,
-            shard_bytes: stats.geometry.shard_len,
+            shard_bytes: stats.shard_len,
             burst_bytes: stats.burst_bytes,
             seconds: human::seconds(elapsed),
         };
@@ -85,7 +85,7 @@ impl Recovery {
         writeln!(out, "{BOLD}{}{BOLD:#}: recovery of {} % for {bundle}", files.join(", "), self.percent)?;
         let (all, checksums) = (Bytes(stats.file_bytes), Bytes(stats.checksum_bytes));
         writeln!(out, "  {all} in {}, {checksums} of them checksums", count(num::wide(files.len()), "file"))?;
-        let (shard, burst) = (Bytes(stats.geometry.shard_len.into()), Bytes(stats.burst_bytes));
+        let (shard, burst) = (Bytes(stats.shard_len.into()), Bytes(stats.burst_bytes));
         writeln!(out, "  for damage anywhere in parts of {shard}, or of {burst} in a row")?;
         let len = stats.head.file_len();
         writeln!(out, "  in {}, {}", human::duration(elapsed), human::rate(len, elapsed))

@@ -5,7 +5,8 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use sealift_format::num::{at, size, wide};
-use sealift_format::{Chunk, Error as FormatError, Head, Part, Recovery, stored_chunks};
+use sealift_format::volume::stored_chunks;
+use sealift_format::{Chunk, Error as FormatError, Head, Part, Recovery};
 
 use super::{code, readable};
 use crate::{Error, Limits};

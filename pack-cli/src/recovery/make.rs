@@ -35,8 +35,8 @@ pub struct MakeOptions {
 pub struct MakeStats {
     /// The bundle's head.
     pub head: Head,
-    /// How the bundle is cut into codewords.
-    pub geometry: Geometry,
+    /// Bytes of a shard, the smallest part that is made again.
+    pub shard_len: u32,
     /// The length of all recovery files together in bytes.
     pub file_bytes: u64,
     /// Bytes of the checksums in them, which tell damaged shards from sound ones.
@@ -112,7 +112,7 @@ pub fn make(
         file_bytes: recoveries.iter().map(end).sum(),
         checksum_bytes: 4 * shards * wide(codewords.len()),
         burst_bytes: burst_of(&geometry, head.file_len()),
-        geometry,
+        shard_len: geometry.shard_len,
         head,
     };
     // Nothing of a set has its name before all of it is there.

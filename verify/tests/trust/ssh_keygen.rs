@@ -5,8 +5,8 @@ use std::process::Command;
 
 use sealift_verify::trust::sign::{self, SigningKey};
 use sealift_verify::trust::{
-    AllowedSigners, KeyError, KeyType, Now, PublicKey, RevocationList, SignError, SignatureError, SshSignature,
-    TrustFileError, Unaccepted,
+    AllowedSigners, KeyError, KeyType, Namespace, Now, PublicKey, RevocationList, SignError, SignatureError,
+    SshSignature, TrustFileError, Unaccepted,
 };
 
 use crate::keygen::{Keygen, MESSAGE};
@@ -108,8 +108,8 @@ fn it_verifies_our_signatures() {
         };
         assert_eq!(key.public_key(), &public);
         assert_eq!(key.comment(), "me@desk");
-        let envelope = key.sign(MESSAGE).expect("a signature");
-        assert_eq!(key.sign(MESSAGE), Ok(envelope.clone()));
+        let envelope = key.sign(Namespace::Bundle, MESSAGE).expect("a signature");
+        assert_eq!(key.sign(Namespace::Bundle, MESSAGE), Ok(envelope.clone()));
         desk.write("message.sig", sign::armored(&envelope));
         desk.write("signers", format!("os namespaces=\"sealift\" {}", desk.text("key.pub")));
         assert!(desk.accepts("os", &[]));
@@ -141,7 +141,7 @@ fn its_other_keys_do_not_sign_here() {
 fn what_it_signs_for_ed25519_is_what_we_sign() {
     let desk = Keygen::new();
     desk.write_private("key", &sign_key().to_openssh().expect("a file"));
-    let ours = sign::armored(&sign_key().sign(MESSAGE).expect("a signature"));
+    let ours = sign::armored(&sign_key().sign(Namespace::Bundle, MESSAGE).expect("a signature"));
     assert_eq!(desk.sign("key", "sealift"), ours);
 }
 
