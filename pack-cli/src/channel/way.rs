@@ -25,7 +25,6 @@ struct Reached {
 
 /// Returns the numbers of the bundles that lead to `goal`, one after the other, with the smallest sum of bytes, and of equal sums the one with the
 /// fewest bundles; none if the target holds `goal`. `None` if no way leads there. `held` are the contents that the target holds.
-
 #[must_use]
 pub fn cheapest(edges: &[Edge<'_>], held: &[[u8; 32]], goal: [u8; 32]) -> Option<Vec<usize>> {
     let mut reached: HashMap<[u8; 32], Reached> = HashMap::new();

@@ -35,7 +35,9 @@ impl Run<'_> {
 
     fn add_deltas_to(&mut self, to: &ListedFile, from: &[&ListedFile]) -> Result<(), Error> {
         let (head, whole) = self.open(to)?;
-        let sources = BundleSource::open_all(&whole, self.directory, self.progress)?;
+        let mut reader = whole.reader();
+        let mut read = |object, range, out: &mut Vec<u8>| reader.read(object, range, out);
+        let sources = BundleSource::open_all(&whole.index, &mut read, self.directory, self.progress)?;
         let sources: Vec<(String, Source)> =
             sources.into_iter().map(|(name, source)| (name, Source::Bundle(source))).collect();
         let refs: Vec<PackRef<'_>> = sources.iter().map(|(name, source)| PackRef { name, source }).collect();
@@ -77,9 +79,7 @@ impl Run<'_> {
             pack_delta(refs, DeltaFor::Bases(vec![base]), &Output::File(spool.clone()), &options, &sign, self.progress);
         let taken = packed.and_then(|packed| self.take_delta(&spool, packed, to));
         match std::fs::remove_file(&spool) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &spool, error));
-            }
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &spool, error)),
             _ => taken,
         }
     }

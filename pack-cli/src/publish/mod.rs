@@ -106,7 +106,7 @@ pub fn publish(
     let _lock = lock(directory)?;
     let path = list_path(directory);
     let before = channel::read(&path)?;
-    let listed = before.as_deref().map(|bytes| SignedList::parse(bytes)).transpose();
+    let listed = before.as_deref().map(SignedList::parse).transpose();
     let listed = listed.map_err(|error| channel::fault(&path, &error))?;
     if let Some(list) = &listed {
         check_ours(&path, list, options)?;

@@ -13,6 +13,7 @@ use super::machine::repository;
 const SECTIONS: &[(&str, &str)] = &[
     ("audit_slot",  "audit"),
     ("audit_store", "audit"),
+    ("channel",     "unpack"),
     ("composefs",   "mount"),
     ("copies",      "Errors and warnings"),
     ("diff_inside", "diff"),

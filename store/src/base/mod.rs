@@ -184,6 +184,12 @@ impl Base {
         Self { order, ..self }
     }
 
+    /// Returns a reader of its objects for one thread.
+    #[must_use]
+    pub fn reader(&self) -> Box<dyn ObjectReader + '_> {
+        self.holder.reader(&self.index)
+    }
+
     /// Returns the order in which its contents are read: that of the bundle, or of the bundle that was installed there.
     #[must_use]
     pub fn order(&self) -> Option<&KeptOrder> {

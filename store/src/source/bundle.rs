@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,10 +12,12 @@ use std::sync::Arc;
 use sealift_format::num::{at, wide};
 use sealift_format::{Directory, Index, Inode, InodeKind, Object, Ref, Row};
 
-use crate::base::Base;
 use crate::fs::unnamed::unnamed_file;
 use crate::tree::{DirId, NewNode, NodeId, Tree};
 use crate::{Error, Metadata, Progress};
+
+/// Appends bytes of an object.
+pub type ReadObject<'a> = dyn FnMut(Row<Object>, Range<u64>, &mut Vec<u8>) -> Result<(), Error> + 'a;
 
 /// A tree of a bundle, with the contents of its files in a file without a name.
 #[derive(Debug)]
@@ -38,17 +41,21 @@ struct Spool {
 const STEP: u64 = 8 << 20;
 
 impl BundleSource {
-    /// Returns each ref of a bundle with its name. The objects are written to a file without a name in `folder`.
+    /// Returns each ref of a bundle with this index with its name. `read` appends bytes of an object that have been compared with its id. The objects are written to a file without a name in `folder`.
     ///
     /// # Errors
     /// Returns an error if a ref is an OSTree commit, or if the bundle cannot be read or the file be written.
-    pub fn open_all(base: &Base, folder: &Path, progress: &Progress) -> Result<Vec<(String, Self)>, Error> {
-        let index = &base.index;
+    pub fn open_all(
+        index: &Index,
+        read: &mut ReadObject<'_>,
+        folder: &Path,
+        progress: &Progress,
+    ) -> Result<Vec<(String, Self)>, Error> {
         if let Some(commit) = index.refs().iter().find(|found| found.ostree.is_some()) {
             let fault = "is an OSTree commit: pack its delta from the repository";
             return Err(Error::Usage(format!("{} {fault}", commit.name)));
         }
-        let spool = Arc::new(Spool::new(base, folder, progress)?);
+        let spool = Arc::new(Spool::new(index, read, folder, progress)?);
         let tree = |found: &Ref| -> Result<(String, Self), Error> {
             let mut source = Self::of_ref(index, found, Arc::clone(&spool))?;
             source.tree.sort();
@@ -118,11 +125,10 @@ impl BundleSource {
 }
 
 impl Spool {
-    fn new(base: &Base, folder: &Path, progress: &Progress) -> Result<Self, Error> {
+    fn new(index: &Index, read: &mut ReadObject<'_>, folder: &Path, progress: &Progress) -> Result<Self, Error> {
         let file = unnamed_file(folder).map_err(|error| Error::io("create a file in", folder, error))?;
-        let index = &base.index;
         let mut places = vec![(0, 0); index.objects().len()];
-        let (mut reader, mut end, mut bytes) = (base.holder.reader(index), 0, Vec::new());
+        let (mut end, mut bytes) = (0, Vec::new());
         for (row, object) in Row::all(index.objects()) {
             let mut offset = 0;
             places[row.at()] = (end, object.size);
@@ -130,7 +136,7 @@ impl Spool {
                 progress.check()?;
                 bytes.clear();
                 let until = object.size.min(offset + STEP);
-                reader.read(row, offset..until, &mut bytes)?;
+                read(row, offset..until, &mut bytes)?;
                 file.write_all_at(&bytes, end + offset)
                     .map_err(|error| Error::io("write to a file in", folder, error))?;
                 progress.add(wide(bytes.len()), 0);

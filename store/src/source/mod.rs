@@ -58,7 +58,7 @@ use crate::{Error, Phase, Progress, RepoFault, Tree};
 
 pub use crate::xattrs::XattrFilter;
 pub use archive::{ArchiveContent, ArchiveFault, ArchiveFormat, ArchiveSource};
-pub use bundle::{BundleContent, BundleSource};
+pub use bundle::{BundleContent, BundleSource, ReadObject};
 pub use directory::{DirectorySource, FileContent, OpenCache};
 pub use directory_options::DirectoryOptions;
 pub use exclude::Exclude;

@@ -27,9 +27,9 @@ pub use paths::{REVOKED, SIGNERS, TrustPaths};
 pub use report::{FloorReport, TrustReport};
 pub use sealift_verify::kernel_signature::{FormError, KernelSignError};
 pub use sealift_verify::trust::{
-    Claims, FloorRecord, Floors, KeyError, KeyId, KeyIdError, KeyType, LineError, Now, NowSource, PatternList,
-    PublicKey, RevocationList, Shortfall, SignError, SignatureError, SignatureState, SignerLine, Since, Standing,
-    TimeError, TrustFileError, TrustedSigner, Unaccepted, UnknownSignature, Utc, Verdict,
+    Claims, FloorRecord, Floors, KeyError, KeyId, KeyIdError, KeyType, LineError, Namespace, Now, NowSource,
+    PatternList, PublicKey, RevocationList, Shortfall, SignError, SignatureError, SignatureState, SignerLine, Since,
+    Standing, TimeError, TrustFileError, TrustedSigner, Unaccepted, UnknownSignature, Utc, Verdict,
 };
 pub use state::{DeviceState, reset_floor};
 pub use survey::Survey;

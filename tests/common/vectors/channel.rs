@@ -194,7 +194,7 @@ fn judgement() -> Vec<Vector> {
             Trust { revoked: vec![ONE.line()], ..trust(ONE.allowed("os")) },
         ),
         listed("list-namespace", "signature", "a signature for the namespace of bundles", |list| {
-            list.namespace = "sealift"
+            list.namespace = "sealift";
         }),
         listed("list-unsigned", "untrusted", "no signature", |list| list.key = None),
         judged("list-expired", "expired", "now is expires", Trust { now: Some(NOW + 10), ..trust(ONE.allowed("os")) }),
