@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use crate::bytes::Reader;
 use crate::num::{at, wide};
-use crate::{Error, Part};
+use crate::{Error, Head, Part};
 
 /// The header and the geometry of a recovery file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -120,7 +120,7 @@ enum Verb {
     Trust(trust::Trust),
     #[command(hide = help::is_lacking("portal"))]
     Portal(portal::Portal),
-    Unpack(unpack::Unpack),
+    Unpack(Box<unpack::Unpack>),
     Mount(mount::Mount),
     Audit(audit::Audit),
     Status(status::Status),
