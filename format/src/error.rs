@@ -26,10 +26,13 @@ pub enum Part {
     /// A request, which states what a target has (requests.md).
     Request,
     /// The signed list of a channel (channel.md).
+    #[cfg(not(target_arch = "wasm32"))]
     List,
     /// The header of a volume (volumes.md).
+    #[cfg(not(target_arch = "wasm32"))]
     Volume,
     /// Header or geometry of a recovery file (recovery.md).
+    #[cfg(not(target_arch = "wasm32"))]
     Recovery,
 }
 
@@ -38,13 +41,9 @@ impl Part {
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
-            Self::Preamble
-            | Self::Root
-            | Self::SignatureArea
-            | Self::Request
-            | Self::List
-            | Self::Volume
-            | Self::Recovery => Kind::Header,
+            Self::Preamble | Self::Root | Self::SignatureArea | Self::Request => Kind::Header,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::List | Self::Volume | Self::Recovery => Kind::Header,
             Self::Layout => Kind::Layout,
             Self::Index => Kind::Index,
             Self::Base => Kind::Base,
@@ -64,8 +63,11 @@ impl fmt::Display for Part {
             Self::Chunk(number) => write!(f, "chunk {number}"),
             Self::Base => f.write_str("base"),
             Self::Request => f.write_str("request"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::List => f.write_str("list"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Volume => f.write_str("volume"),
+            #[cfg(not(target_arch = "wasm32"))]
             Self::Recovery => f.write_str("recovery file"),
         }
     }
@@ -82,7 +84,7 @@ pub enum Error {
     #[error("this is a request, not a bundle")]
     IsRequest,
     /// It is a volume, not a bundle.
-    #[error("this is a volume, one of the files of a bundle that was split")]
+    #[error("this is a volume of a bundle that was split, not a bundle")]
     IsVolume,
     /// A version, section, codec or kind that only a later reader knows.
     #[error("{part}: unknown {what} {found}; a newer version of Sealift may support it")]
@@ -163,6 +165,7 @@ pub enum Error {
         max: u64,
     },
     /// A bundle cannot be split into volumes of a size.
+    #[cfg(not(target_arch = "wasm32"))]
     #[error(
         "volumes of {size} bytes are too small for this bundle: it needs {needed} bytes in one of them, since chunks are not cut"
     )]
@@ -219,9 +222,9 @@ impl Error {
             | Self::Digest { part }
             | Self::Frame { part, .. } => part.kind(),
             Self::Path { .. } => Kind::Path,
-            Self::Limit { .. } | Self::OutOfMemory { .. } | Self::TooLarge { .. } | Self::VolumeSize { .. } => {
-                Kind::Limit
-            }
+            Self::Limit { .. } | Self::OutOfMemory { .. } | Self::TooLarge { .. } => Kind::Limit,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::VolumeSize { .. } => Kind::Limit,
             Self::Truncated { .. } => Kind::Truncated,
             Self::Trailing { .. } => Kind::Trailing,
         }

@@ -17,6 +17,8 @@ mod base_object;
 mod bundle;
 mod byte_difference;
 mod bytes;
+// Files that are no bundles, which the page does not read: its module stays small without them.
+#[cfg(not(target_arch = "wasm32"))]
 mod channel;
 mod cost;
 mod delta;
@@ -38,10 +40,12 @@ pub mod ostree;
 pub mod pieces;
 mod preamble;
 pub mod recipes;
+#[cfg(not(target_arch = "wasm32"))]
 mod recovery;
 mod request;
 mod row;
 pub mod verity;
+#[cfg(not(target_arch = "wasm32"))]
 pub mod volume;
 pub mod walk;
 
@@ -50,6 +54,7 @@ pub use attributes::{Attributes, FileType, Xattr, XattrIter, XattrRef, Xattrs};
 pub use base_object::BaseObject;
 pub use bundle::Bundle;
 pub use byte_difference::{ByteDifference, Run, encode_byte_difference};
+#[cfg(not(target_arch = "wasm32"))]
 pub use channel::{BASES_MAX, ChannelList, ListedFile, ROWS_MAX, SignedList};
 pub use cost::Cost;
 pub use delta::Delta;
@@ -76,7 +81,9 @@ pub use recipes::{
     Bzip2, CODED_MAX, Coder, DEPTH_MAX, Encoder, Filled, Lz4, Made, PartOf, PartRange, RecipeCodec, RecipeSums,
     Recipes, Segment, SegmentKind, View, Xz, Zlib, Zstd, ZstdStream,
 };
+#[cfg(not(target_arch = "wasm32"))]
 pub use recovery::{Geometry, Recovery};
 pub use request::Request;
 pub use row::{Row, Rows, Table};
+#[cfg(not(target_arch = "wasm32"))]
 pub use volume::Volume;

@@ -22,7 +22,7 @@ pub(crate) fn places(opened: &Opened, bases: &Bases, entry: u32) -> Result<JsVal
     };
     let home = bundle.homes()[number.at()];
     if bases.is_made(bundle, number, home) {
-        let fact = "recipes make it, which this reader does not do: use sealift cat";
+        let fact = "the device makes it: use sealift cat";
         return Err(refusal(Kind::Unsupported, &fact));
     }
     let (base, portions) = portions(bundle, bases, number, home);

@@ -88,6 +88,7 @@ impl Layout {
     ///
     /// # Errors
     /// Returns an error if its form as a section list, or section 1, does not conform to core 7.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn parse_chunks_alone(bytes: &[u8]) -> Result<Vec<Chunk>, Error> {
         let [chunks, ..] = read_sections(Part::Layout, bytes, &RULES)?;
         parse_chunks(chunks.unwrap_or_else(|| Reader::new(Part::Layout, &[]))).map(|(chunks, _)| chunks)

@@ -110,6 +110,7 @@ impl Publish {
             added: &stats.added,
             deltas: &stats.deltas,
             not_smaller: &stats.not_smaller,
+            commits: &stats.commits,
             removed: &stats.removed,
         };
         if self.show.is_told(&mut out, &line)? {
@@ -118,13 +119,17 @@ impl Publish {
         let place = escape::text(&directory.display().to_string());
         let verb = if stats.is_changed { "published" } else { "unchanged" };
         writeln!(out, "{BOLD}{place}{BOLD:#}: {verb}, {} up to version {version}", list.name)?;
-        for (word, files) in [
-            ("added", &stats.added),
-            ("delta", &stats.deltas),
-            ("removed", &stats.removed),
-            ("no delta", &stats.not_smaller),
+        for (word, files, why) in [
+            ("added", &stats.added, ""),
+            ("delta", &stats.deltas, ""),
+            ("removed", &stats.removed, ""),
+            ("no delta", &stats.not_smaller, " would not be smaller than the full bundle"),
+            (
+                "no delta",
+                &stats.commits,
+                " has OSTree commits: pack deltas to it from the repository, and publish them",
+            ),
         ] {
-            let why = if word == "no delta" { " would not be smaller than the full bundle" } else { "" };
             for file in files {
                 writeln!(out, "  {word:<8} {file}{why}")?;
             }
@@ -146,5 +151,6 @@ struct JsonPublished<'a> {
     added: &'a [String],
     deltas: &'a [String],
     not_smaller: &'a [String],
+    commits: &'a [String],
     removed: &'a [String],
 }

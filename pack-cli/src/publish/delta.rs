@@ -35,6 +35,10 @@ impl Run<'_> {
 
     fn add_deltas_to(&mut self, to: &ListedFile, from: &[&ListedFile]) -> Result<(), Error> {
         let (head, whole) = self.open(to)?;
+        if whole.index.refs().iter().any(|found| found.ostree.is_some()) {
+            self.stats.commits.push(to.file.clone());
+            return Ok(());
+        }
         let mut reader = whole.reader();
         let mut read = |object, range, out: &mut Vec<u8>| reader.read(object, range, out);
         let sources = BundleSource::open_all(&whole.index, &mut read, self.directory, self.progress)?;

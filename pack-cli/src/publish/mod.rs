@@ -65,6 +65,8 @@ pub struct PublishStats {
     pub deltas: Vec<String>,
     /// The names of deltas that were dropped, since they are not smaller than the full bundle.
     pub not_smaller: Vec<String>,
+    /// The full bundles to which no delta is made, since they have OSTree commits: their deltas are packed from the repository.
+    pub commits: Vec<String>,
     /// The names of files that were removed.
     pub removed: Vec<String>,
 }
@@ -147,6 +149,7 @@ struct Made {
     added: Vec<String>,
     deltas: Vec<String>,
     not_smaller: Vec<String>,
+    commits: Vec<String>,
     removed: Vec<String>,
 }
 
@@ -274,8 +277,8 @@ impl Run<'_> {
         let Some(name) = name else {
             return Err(Error::unexpected(directory, "is not a channel yet: give the bundles to publish"));
         };
-        let Made { added, deltas, not_smaller, removed } = stats;
-        let done = |list, is_changed| PublishStats { list, is_changed, added, deltas, not_smaller, removed };
+        let Made { added, deltas, not_smaller, commits, removed } = stats;
+        let done = |list, is_changed| PublishStats { list, is_changed, added, deltas, not_smaller, commits, removed };
         let path = list_path(directory);
         if let Some(list) = &listed {
             let has_time = list.list().expires.saturating_sub(options.now) >= options.lifetime / 2;

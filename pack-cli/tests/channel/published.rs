@@ -50,6 +50,34 @@ fn a_rule_says_what_stays() {
 }
 
 #[test]
+fn deltas_of_commits_are_packed_from_the_repository() {
+    if !sealift_desk::has(&["ostree"]) {
+        return sealift_desk::skipped("needs ostree: makes commits");
+    }
+    let desk = new_desk();
+    let ostree = |arguments: &[&str]| sealift_desk::out(desk.command_of("ostree").args(arguments));
+    ostree(&["init", "--repo=repo", "--mode=archive"]);
+    for version in 1..=2 {
+        desk.write("os/version", format!("version {version}"));
+        ostree(&[
+            "commit",
+            "--repo=repo",
+            "--branch=os",
+            "--tree=dir=os",
+            "--owner-uid=0",
+            "--owner-gid=0",
+            "--no-xattrs",
+        ]);
+        let pack = "--name os --key release -q";
+        desk.good(&format!("pack ostree:repo -o os-{version}.sealift --bundle-version {version} {pack}"));
+    }
+    let said = desk.good("publish os-1.sealift os-2.sealift channel --key release --deltas last:3");
+    assert!(said.contains("no delta os-2.sealift has OSTree commits"), "{said}");
+    let json = desk.json("publish os-2.sealift channel --key release --deltas last:3 --json");
+    assert_eq!((&json["files"], &json["commits"]), (&2.into(), &serde_json::json!(["os-2.sealift"])));
+}
+
+#[test]
 fn a_delta_that_is_not_smaller_is_dropped() {
     let desk = new_desk();
     for version in 1..=2 {

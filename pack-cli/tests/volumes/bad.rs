@@ -99,6 +99,6 @@ fn every_damaged_byte_is_found() {
 #[test]
 fn a_bundle_that_is_one_file_is_wanted_for_signing() {
     let (desk, paths) = split();
-    desk.refused(&format!("sign {} --key release", paths[0]), 1, "one of the files of a bundle that was split");
+    desk.refused(&format!("sign {} --key release", paths[0]), 1, "a volume of a bundle that was split, not a bundle");
     desk.refused("ls tree", 2, "tree is a directory without volumes, and a bundle is a file");
 }

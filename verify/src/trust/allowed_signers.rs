@@ -107,7 +107,7 @@ impl SignerLine {
         // The file may also be used for git, so a key that is not accepted is an
         // error only if the line grants it our namespace.
         match refusal {
-            Some(error) if line.grants(Namespace::List) => Err(error.into()),
+            Some(error) if Namespace::ALL.iter().any(|namespace| line.grants(*namespace)) => Err(error.into()),
             _ => Ok(line),
         }
     }

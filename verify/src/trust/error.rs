@@ -49,6 +49,7 @@ pub enum Error {
         floor: u64,
     },
     /// The device has taken a later list of the channel.
+    #[cfg(not(target_arch = "wasm32"))]
     #[error("list {sequence} of {name:?} is older than list {taken}, which this device has taken")]
     OldList {
         /// The list's name.
@@ -89,7 +90,9 @@ impl Error {
             Self::Untrusted(_) => Kind::Untrusted,
             Self::Revoked(_) => Kind::Revoked,
             Self::Expired { .. } => Kind::Expired,
-            Self::Downgrade { .. } | Self::OldList { .. } => Kind::Downgrade,
+            Self::Downgrade { .. } => Kind::Downgrade,
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::OldList { .. } => Kind::Downgrade,
             Self::Incompatible { .. } | Self::DeviceUnknown { .. } => Kind::Incompatible,
         }
     }

@@ -19,6 +19,7 @@ mod key_error;
 mod key_id;
 mod key_line;
 mod krl;
+#[cfg(not(target_arch = "wasm32"))]
 mod list;
 mod now;
 mod options;

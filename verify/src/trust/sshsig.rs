@@ -15,16 +15,24 @@ const VERSION: u32 = 1;
 pub enum Namespace {
     /// A bundle (trust 3).
     Bundle,
-    /// The list of a channel (channel 4).
+    /// The list of a channel (channel 4), which the page does not read.
+    #[cfg(not(target_arch = "wasm32"))]
     List,
 }
 
 impl Namespace {
+    pub(super) const ALL: &[Self] = &[
+        Self::Bundle,
+        #[cfg(not(target_arch = "wasm32"))]
+        Self::List,
+    ];
+
     /// Returns the namespace as it stands in a signature.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Bundle => "sealift",
+            #[cfg(not(target_arch = "wasm32"))]
             Self::List => "sealift-channel",
         }
     }
