@@ -103,7 +103,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
         return read_at_address(path, SignedList::FILE_LEN_MAX + 1).map_err(failed);
     }
     let file = match File::open(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         opened => opened.map_err(failed)?,
     };
     if !file.metadata().map_err(failed)?.is_file() {

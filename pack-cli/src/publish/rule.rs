@@ -83,7 +83,7 @@ impl Period {
     }
 }
 
-/// Returns the number of the month of a day, both counted from 1970 (Howard Hinnant, "chrono-compatible low-level date algorithms").
+/// Returns the number of the month of a day: the day is counted from 1970, the month from January of the year 0 (Howard Hinnant, "chrono-compatible low-level date algorithms").
 fn months(day: i64) -> i64 {
     let day = day.saturating_add(719_468);
     let era = day.div_euclid(146_097);
@@ -91,7 +91,7 @@ fn months(day: i64) -> i64 {
     let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153; // counted from March
-    (era * 400 + year) * 12 + month
+    (era * 400 + year) * 12 + month + 2
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use sealift::archive::ArchiveEncoder;
 use sealift::channel::{Channel, ListedFile};
 use sealift::fs::is_there;
+use sealift::trust::TargetKind;
 use sealift::unpack::is_half_updated;
 use sealift::{Error, is_address};
 use serde::Serialize;
@@ -142,12 +143,14 @@ impl Unpack {
     pub(super) fn take_chain(&mut self, paths: &[PathBuf]) -> Result<(), Failure> {
         let Some((last, before)) = paths.split_last() else { return Ok(()) };
         let (then, update, delete) = (self.then.take(), self.update, self.delete);
-        let is_new = self.target.as_deref().map_or(Ok(false), |target| is_there(target).map(|there| !there))?;
+        let tree = self.target.as_deref().filter(|target| TargetKind::of(target).0 == TargetKind::Directory);
+        let is_tree = tree.is_some();
+        let is_new = tree.map_or(Ok(false), |target| is_there(target).map(|there| !there))?;
         let step = |own: &mut Self, path: &PathBuf| {
             own.bundle = BundleArg::of(path.clone());
             own.base = BaseArgs::default();
             let done = own.run_one();
-            own.update = true;
+            own.update |= is_tree;
             // Nothing but what the bundles have is in a directory that did not exist.
             own.delete |= is_new;
             done
