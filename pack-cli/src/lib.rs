@@ -160,8 +160,8 @@
 //!
 //! | feature | modules | brings |
 //! | --- | --- | --- |
-//! | `pack` | `pack`, `request`, `simulate`, `order::import`, and patterns in [`source::Exclude`] | compressors, binary differences, regular expressions |
-//! | `sign` | `trust::sign`, also for kernels | private keys, X.509 and RSA |
+//! | `pack` | `pack`, `recovery`, `split`, `request`, `simulate`, `order::import`, and patterns in [`source::Exclude`] | compressors, binary differences, regular expressions |
+//! | `sign` | `trust::sign`, also for kernels; with `pack`, `publish` | private keys, X.509 and RSA |
 //! | `http` | bundles and channels at addresses, which are otherwise refused | an HTTP client and TLS |
 //! | `mount` | `mount` | FUSE |
 //! | `composefs` | composefs images and stores, where they are otherwise refused | OpenSSL |
@@ -212,6 +212,7 @@ pub mod recovery;
 pub mod request;
 #[cfg(feature = "pack")]
 pub mod simulate;
+#[cfg(feature = "pack")]
 pub mod split;
 pub mod status;
 pub mod trust;

@@ -34,6 +34,7 @@ pub use bundle::{SignChange, SignStats, sign_bundle, sign_copy};
 pub use generate::generate_key;
 pub use kernel::KernelSigner;
 pub use sealift_verify::kernel_signature::signed_bytes;
+#[cfg(feature = "pack")]
 pub(crate) use signer::sign_list;
 pub use signer::{AskPassphrase, Signer, sign_head, sign_root};
 pub use zeroize::Zeroizing;

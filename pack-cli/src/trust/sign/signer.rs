@@ -93,6 +93,7 @@ pub fn sign_root(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error>
 }
 
 /// Signs the signed bytes of a channel's list with every key.
+#[cfg(feature = "pack")]
 pub(crate) fn sign_list(signed: &[u8], keys: &[Signer]) -> Result<Vec<Envelope>, Error> {
     sign_all(Namespace::List, signed, keys)
 }
