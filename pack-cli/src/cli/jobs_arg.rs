@@ -11,6 +11,11 @@ pub(crate) struct JobsArg {
 }
 
 impl JobsArg {
+    /// Returns the number given.
+    pub(crate) fn given(self) -> Option<u16> {
+        self.jobs
+    }
+
     /// Returns the number given, or that of the available CPUs.
     pub(crate) fn count(self) -> usize {
         self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)

@@ -1,9 +1,11 @@
 //! Publishes bundles in a channel: a directory with one signed list (channel.md).
 //!
 //! Each file is complete under its name before the list names it, and the list is replaced by one rename, last. A run that was killed leaves the list as
-//! it was, and perhaps files that no list names, which the next run replaces.
+//! it was, and perhaps files that no list names, which the next run takes or removes: notes beside the list say which they are.
 
 mod delta;
+mod notes;
+mod plan;
 mod rule;
 
 use std::collections::BTreeSet;
@@ -22,6 +24,8 @@ use crate::trust::Guard;
 use crate::trust::sign::{Signer, sign_list};
 use crate::verify::{Depth, verify};
 use crate::{Error, Input, Limits, Phase, Progress};
+use notes::Notes;
+pub use plan::{DeltaPlan, Made, make_planned, plan};
 pub use rule::VersionRule;
 
 /// The file whose lock a run holds.
@@ -39,6 +43,8 @@ pub struct PublishOptions<'a> {
     pub lifetime: i64,
     /// The versions from which deltas to the newest are made.
     pub deltas: Option<VersionRule>,
+    /// Whether what a plan names is taken.
+    pub commit: bool,
     /// The versions that stay in the channel; without a rule, all.
     pub keep: Option<VersionRule>,
     /// The zstd level of deltas.
@@ -67,8 +73,20 @@ pub struct PublishStats {
     pub not_smaller: Vec<String>,
     /// The full bundles to which no delta is made, since they have OSTree commits: their deltas are packed from the repository.
     pub commits: Vec<String>,
+    /// What a plan names, and is not there, or is not what was planned.
+    pub missing: Vec<Missing>,
     /// The names of files that were removed.
     pub removed: Vec<String>,
+}
+
+/// A file of a plan that was not taken.
+#[derive(Debug)]
+#[allow(clippy::exhaustive_structs, reason = "there is no more to tell")]
+pub struct Missing {
+    /// Its name.
+    pub file: String,
+    /// What is wrong with it; `None` if it is not there.
+    pub error: Option<Error>,
 }
 
 /// Why nothing was published.
@@ -101,36 +119,24 @@ pub fn publish(
     if options.keys.is_empty() {
         return Err(Error::Usage("a channel's list needs a key that signs it".into()).into());
     }
-    match std::fs::create_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => made.map_err(|error| Error::io("create", directory, error))?,
-    }
-    let _lock = lock(directory)?;
-    let path = list_path(directory);
-    let before = channel::read(&path)?;
-    let listed = before.as_deref().map(SignedList::parse).transpose();
-    let listed = listed.map_err(|error| channel::fault(&path, &error))?;
+    let mut run = Run::begin(directory, options, progress)?;
+    let (path, listed) = (list_path(directory), run.listed.clone());
     if let Some(list) = &listed {
         check_ours(&path, list, options)?;
     }
-    let mut run = Run {
-        directory,
-        options,
-        progress,
-        name: listed.as_ref().map(|list| list.list().name.clone()),
-        files: listed.as_ref().map(|list| list.list().files.clone()).unwrap_or_default(),
-        stats: Made::default(),
-    };
     for bundle in bundles {
         run.add(bundle).map_err(|error| PublishError { bundle: Some(bundle.clone()), error })?;
+    }
+    if options.commit {
+        run.take_plan()?;
     }
     if let Some(rule) = &options.deltas {
         run.add_deltas(rule)?;
     }
     if let Some(rule) = &options.keep {
-        run.keep(rule);
+        run.keep(rule)?;
     }
-    Ok(run.finish(listed, before, bundles.is_empty())?)
+    Ok(run.finish(bundles.is_empty() && !options.commit)?)
 }
 
 /// A run, with the rows of the next list.
@@ -140,22 +146,56 @@ struct Run<'a> {
     progress: &'a Progress,
     name: Option<String>,
     files: Vec<ListedFile>,
-    stats: Made,
+    notes: Notes,
+    stats: Done,
+    /// The list as it was found, and its bytes.
+    listed: Option<SignedList>,
+    before: Option<Vec<u8>>,
+    /// Excludes other runs on this machine until the end.
+    _lock: File,
 }
 
 /// What a run did.
-#[derive(Default)]
-struct Made {
+#[derive(Debug, Default)]
+struct Done {
     added: Vec<String>,
     deltas: Vec<String>,
     not_smaller: Vec<String>,
     commits: Vec<String>,
+    missing: Vec<Missing>,
     removed: Vec<String>,
 }
 
+impl<'a> Run<'a> {
+    /// Locks a channel, which is made if it is not there, and reads its list.
+    fn begin(directory: &'a Path, options: &'a PublishOptions<'a>, progress: &'a Progress) -> Result<Self, Error> {
+        match std::fs::create_dir(directory) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|error| Error::io("create", directory, error))?,
+        }
+        let lock = lock(directory)?;
+        let path = list_path(directory);
+        let before = channel::read(&path)?;
+        let listed = before.as_deref().map(SignedList::parse).transpose();
+        let listed = listed.map_err(|error| channel::fault(&path, &error))?;
+        Ok(Self {
+            directory,
+            options,
+            progress,
+            name: listed.as_ref().map(|list| list.list().name.clone()),
+            files: listed.as_ref().map(|list| list.list().files.clone()).unwrap_or_default(),
+            notes: Notes::read(directory)?,
+            stats: Done::default(),
+            listed,
+            before,
+            _lock: lock,
+        })
+    }
+}
+
 impl Run<'_> {
-    /// Copies a bundle into the channel, unless it is there.
-    fn add(&mut self, path: &Path) -> Result<(), Error> {
+    /// Copies a bundle into the channel, unless it is there. Returns the name of its file.
+    fn add(&mut self, path: &Path) -> Result<String, Error> {
         let mut unopened = Input::open(path)?.begin(self.options.limits.clone())?;
         let head = unopened.head().clone();
         let name = &head.root().identity.name;
@@ -167,8 +207,8 @@ impl Run<'_> {
             return Err(Error::unexpected(path, "is not signed, and no device would take it"));
         }
         self.name = Some(name.clone());
-        let row = self.row(&head, path)?;
-        let place = self.directory.join(&row.file);
+        let row = row_of(&head, self.name_of(&head, path)?, path)?;
+        let (file, place) = (row.file.clone(), self.directory.join(&row.file));
         let is_listed = self.files.contains(&row);
         if is_listed
             && Input::open(&place)
@@ -176,54 +216,36 @@ impl Run<'_> {
                 .is_ok_and(|old| old == head)
         {
             tracing::info!(?path, "is in the channel");
-            return Ok(());
+            return Ok(file);
         }
         // What is damaged is not published.
         unopened = Input::open(path)?.begin(self.options.limits.clone())?;
         verify(unopened, Depth::Stored, self.options.jobs, self.progress)?;
+        if !self.notes.bundles.contains(&file) {
+            self.notes.add_unlisted([file.clone()])?;
+        }
         self.copy(path, &head, &place)?;
-        self.stats.added.push(row.file.clone());
+        self.stats.added.push(file.clone());
         self.put(row);
-        Ok(())
+        Ok(file)
     }
 
-    /// Returns the row of a bundle.
-    fn row(&self, head: &Head, path: &Path) -> Result<ListedFile, Error> {
+    /// Returns the name that a bundle has in the channel.
+    fn name_of(&self, head: &Head, path: &Path) -> Result<String, Error> {
         let (root, identity) = (head.root(), &head.root().identity);
-        let mut bases: Vec<[u8; 32]> = Vec::new();
-        let mut from = String::new();
-        if let Some(of) = &root.bases {
-            bases.extend(of.bases.iter().map(|base| base.index_digest));
-            bases.sort_unstable();
-            let Some(first) = of.bases.first() else {
-                return Err(Error::unexpected(path, "is a delta without a base"));
-            };
-            from = match &first.identity {
-                Some((name, version)) if *name == identity.name => format!("-from-{version}"),
-                _ => format!("-from-{}", short(&first.index_digest)),
-            };
-        }
-        if bases.len() > sealift_format::BASES_MAX {
-            return Err(Error::unexpected(path, "has more bases than a channel's list can state"));
-        }
+        let first = root.bases.as_ref().and_then(|of| of.bases.first());
+        let from = match first.map(|first| (&first.identity, short(&first.index_digest))) {
+            None => String::new(),
+            Some((Some((name, version)), _)) if *name == identity.name => format!("-from-{version}"),
+            Some((_, digest)) => format!("-from-{digest}"),
+        };
         let stem = format!("{}-{}{from}", identity.name, identity.version);
         let digest = head.root_digest();
         let is_other = |file: &str| self.files.iter().any(|row| row.file == file && row.root_digest != digest);
         // Bundles of one version differ by the devices that they are for.
         let file = Some(format!("{stem}.sealift")).filter(|file| !is_other(file));
         let file = file.unwrap_or_else(|| format!("{stem}-{}.sealift", short(&digest)));
-        if !sealift_format::name::is_bundle_name(&file) {
-            return Err(Error::unexpected(path, format!("would be {file} in the channel, which is too long")));
-        }
-        Ok(ListedFile {
-            file,
-            version: identity.version,
-            created: identity.created,
-            len: head.file_len(),
-            root_digest: digest,
-            index_digest: root.contents.index_digest,
-            bases,
-        })
+        checked_name(file, path)
     }
 
     fn copy(&self, path: &Path, head: &Head, place: &Path) -> Result<(), Error> {
@@ -251,7 +273,7 @@ impl Run<'_> {
     }
 
     /// Drops what the rule does not name. The newest version stays, and of deltas those between versions that stay.
-    fn keep(&mut self, rule: &VersionRule) {
+    fn keep(&mut self, rule: &VersionRule) -> Result<(), Error> {
         let full = |row: &&ListedFile| row.bases.is_empty();
         let versions: Vec<(u64, i64)> = self.files.iter().filter(full).map(|row| (row.version, row.created)).collect();
         let mut named = rule.named(&versions);
@@ -263,30 +285,32 @@ impl Run<'_> {
         let (kept, dropped) = std::mem::take(&mut self.files).into_iter().partition(stays);
         self.files = kept;
         let dropped: Vec<ListedFile> = dropped;
-        self.stats.removed = dropped.into_iter().map(|row| row.file).collect();
+        self.notes.add_unlisted(dropped.into_iter().map(|row| row.file))
     }
 
-    /// Signs the list, and puts it in place, if it differs or has less than half of its time left.
-    fn finish(
-        self,
-        listed: Option<SignedList>,
-        before: Option<Vec<u8>>,
-        is_renewed: bool,
-    ) -> Result<PublishStats, Error> {
-        let Self { directory, options, name, files, stats, .. } = self;
-        let Some(name) = name else {
-            return Err(Error::unexpected(directory, "is not a channel yet: give the bundles to publish"));
+    /// Signs the list, and puts it in place, if it differs or has less than half of its time left. Then removes what no list names.
+    fn finish(mut self, is_renewed: bool) -> Result<PublishStats, Error> {
+        let Some(name) = self.name.clone() else {
+            return Err(Error::unexpected(self.directory, "is not a channel yet: give the bundles to publish"));
         };
-        let Made { added, deltas, not_smaller, commits, removed } = stats;
-        let done = |list, is_changed| PublishStats { list, is_changed, added, deltas, not_smaller, commits, removed };
+        let lifetime = self.options.lifetime;
+        let is_same = |list: &&SignedList| {
+            let has_time = list.list().expires.saturating_sub(self.options.now) >= lifetime / 2;
+            list.list().files == self.files && has_time && !is_renewed
+        };
+        let (list, is_changed) = match self.listed.as_ref().filter(is_same) {
+            Some(list) => (list.clone(), false),
+            None => (self.replace_list(name)?, true),
+        };
+        self.tidy()?;
+        let Done { added, deltas, not_smaller, commits, missing, removed } = self.stats;
+        Ok(PublishStats { list, is_changed, added, deltas, not_smaller, commits, missing, removed })
+    }
+
+    fn replace_list(&self, name: String) -> Result<SignedList, Error> {
+        let Self { directory, options, .. } = self;
         let path = list_path(directory);
-        if let Some(list) = &listed {
-            let has_time = list.list().expires.saturating_sub(options.now) >= options.lifetime / 2;
-            if list.list().files == files && has_time && !is_renewed {
-                return Ok(done(list.clone(), false));
-            }
-        }
-        let last = listed.as_ref().map_or(0, |list| list.list().sequence);
+        let last = self.listed.as_ref().map_or(0, |list| list.list().sequence);
         let Some(next) = last.checked_add(1) else {
             return Err(Error::unexpected(&path, "has the highest sequence that there is"));
         };
@@ -296,26 +320,70 @@ impl Run<'_> {
             sequence: next.max(u64::try_from(options.now).unwrap_or(0)),
             created: options.now,
             expires: options.now.saturating_add(options.lifetime),
-            files,
+            files: self.files.clone(),
         };
         let envelopes = sign_list(&list.signed()?, options.keys)?;
         let list = SignedList::new(list, envelopes)?;
         // A run on another machine may have replaced it: a lock does not reach everywhere.
-        if channel::read(&path)? != before {
+        if channel::read(&path)? != self.before {
             return Err(Error::Changed { path });
         }
         let file = PartialFile::create(&path, true)?;
         io::Write::write_all(&mut file.file(), &list.encode()).map_err(|error| Error::io("write", &path, error))?;
         file.finish()?;
-        let done = done(list, true);
-        for file in &done.removed {
-            let file = directory.join(file);
-            match std::fs::remove_file(&file) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed.map_err(|error| Error::io("remove", &file, error))?,
-            }
-        }
-        Ok(done)
+        Ok(list)
+    }
+
+    /// Removes the files that this run dropped or killed runs left, and what the notes need not say any more.
+    fn tidy(&mut self) -> Result<(), Error> {
+        let Self { files, notes, .. } = self;
+        let is_listed = |file: &str| files.iter().any(|row| row.file == file);
+        notes.bundles.retain(|file| !is_listed(file));
+        let (planned, mut over) = (notes.bundles.clone(), Vec::new());
+        let is_there = |file: &str| is_listed(file) || planned.contains(file);
+        notes.deltas.retain(|file, delta| {
+            let is_awaited = !is_listed(file) && is_there(&delta.from) && is_there(&delta.to);
+            over.extend((!is_awaited).then(|| file.clone()));
+            is_awaited
+        });
+        notes.unlisted.extend(over);
+        let has = |digest: &[u8; 32]| files.iter().any(|row| row.root_digest == *digest);
+        notes.not_smaller.retain(|(_, from, to)| has(from) && has(to));
+        let awaited: BTreeSet<String> = notes.deltas.keys().cloned().collect();
+        let removed = notes.remove_unlisted(|file| is_there(file) || awaited.contains(file))?;
+        self.stats.removed.extend(removed);
+        self.notes.write()
+    }
+}
+
+/// Returns the row of a bundle that has this name in the channel; `path` is for messages.
+fn row_of(head: &Head, file: String, path: &Path) -> Result<ListedFile, Error> {
+    let (root, identity) = (head.root(), &head.root().identity);
+    let of = root.bases.iter().flat_map(|of| &of.bases);
+    let mut bases: Vec<[u8; 32]> = of.map(|base| base.index_digest).collect();
+    bases.sort_unstable();
+    if bases.is_empty() && root.bases.is_some() {
+        return Err(Error::unexpected(path, "is a delta without a base"));
+    }
+    if bases.len() > sealift_format::BASES_MAX {
+        return Err(Error::unexpected(path, "has more bases than a channel's list can state"));
+    }
+    Ok(ListedFile {
+        file,
+        version: identity.version,
+        created: identity.created,
+        len: head.file_len(),
+        root_digest: head.root_digest(),
+        index_digest: root.contents.index_digest,
+        bases,
+    })
+}
+
+/// Refuses a name that no file of a channel can have; `path` is for messages.
+fn checked_name(file: String, path: &Path) -> Result<String, Error> {
+    match sealift_format::name::is_bundle_name(&file) {
+        true => Ok(file),
+        false => Err(Error::unexpected(path, format!("would be {file} in the channel, which is too long"))),
     }
 }
 
