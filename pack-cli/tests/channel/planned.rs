@@ -34,6 +34,12 @@ fn plan(desk: &Desk, more: &str) -> Vec<serde_json::Value> {
     out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// Returns a `PATH` with the program.
+fn path() -> String {
+    let program = std::path::PathBuf::from(sealift_desk::program());
+    format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap())
+}
+
 /// Runs commands, `processes` at a time, as any batch engine does.
 fn run_all(desk: &Desk, plan: &[serde_json::Value], processes: usize) {
     let line = |delta: &serde_json::Value| {
@@ -42,9 +48,7 @@ fn run_all(desk: &Desk, plan: &[serde_json::Value], processes: usize) {
     };
     desk.write("commands", plan.iter().map(line).collect::<Vec<_>>().join("\n"));
     let mut xargs = desk.command_of("xargs");
-    let program = std::path::PathBuf::from(sealift_desk::program());
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    xargs.env("PATH", path).args([
+    xargs.env("PATH", path()).args([
         "-a",
         "commands",
         "-d",
@@ -271,4 +275,25 @@ fn options_that_a_plan_cannot_have_are_refused() {
     ] {
         desk.refused(line, 2, "");
     }
+}
+
+/// The job array for Slurm makes one delta a task.
+#[test]
+fn a_task_of_a_job_array_makes_its_delta() {
+    if !sealift_desk::has(&["jq"]) {
+        return sealift_desk::skipped("needs jq: reads the plan");
+    }
+    let desk = new_desk();
+    publish(&desk, 1..=2, "");
+    pack(&desk, 3, "");
+    desk.write("plan", desk.out("publish os-3.sealift channel --deltas last:3 --plan -q --jobs 1"));
+    let task = |number: u32| {
+        let mut task = desk.command_of("sh");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/examples/publish/deltas.sbatch");
+        task.env("PATH", path()).env("SLURM_ARRAY_TASK_ID", number.to_string()).args([script, "plan"]);
+        sealift_desk::told(&mut task)
+    };
+    assert_eq!(task(2).0, Some(0));
+    assert_eq!(bundles(&desk), ["os-1.sealift", "os-2.sealift", "os-3-from-2.sealift", "os-3.sealift"]);
+    assert_ne!(task(3).0, Some(0), "there are only two");
 }
