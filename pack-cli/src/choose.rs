@@ -3,7 +3,7 @@
 //! Reads nothing but heads, and trusts nothing in them before they are judged.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use sealift_store::fs::found::{found_at, is_directory};
@@ -92,21 +92,7 @@ pub fn choose(
     limits: Limits,
 ) -> Result<Choice, Error> {
     let mut choice = Choice::default();
-    let (mut heads, mut unread) = (Vec::new(), Vec::new());
-    for mut volumes in by_set(files(paths)?) {
-        let Some(path) = volumes.first().cloned() else { continue };
-        let input = match volumes.len() {
-            1 => Input::open(&path),
-            _ => VolumeSet::of_files(&volumes).map(|set| Input::volumes(&path, set)),
-        };
-        if volumes.len() == 1 {
-            volumes.clear();
-        }
-        match input.and_then(|mut input| input.read_head(limits.clone())) {
-            Ok(head) => heads.push((path, volumes, head)),
-            Err(error) => unread.push((path, error)),
-        }
-    }
+    let Heads { read: heads, unread } = Heads::read(paths, &limits)?;
     let at_hand = copies(&heads, guard)?;
     let (mut groups, mut refused): (Vec<Group>, Vec<_>) = (Vec::new(), Vec::new());
     let mut accepted = Vec::new();
@@ -187,6 +173,60 @@ pub fn choose(
     Ok(choice)
 }
 
+/// A bundle: its path, or that of its first volume, and the paths of its volumes if it was split.
+type ReadHead = (PathBuf, Vec<PathBuf>, Head);
+
+/// The heads of bundles, and why others could not be read.
+struct Heads {
+    read: Vec<ReadHead>,
+    unread: Vec<(PathBuf, Error)>,
+}
+
+impl Heads {
+    fn read(paths: &[PathBuf], limits: &Limits) -> Result<Self, Error> {
+        let (mut read, mut unread) = (Vec::new(), Vec::new());
+        for mut volumes in by_set(files(paths)?) {
+            let Some(path) = volumes.first().cloned() else { continue };
+            let input = match volumes.len() {
+                1 => Input::open(&path),
+                _ => VolumeSet::of_files(&volumes).map(|set| Input::volumes(&path, set)),
+            };
+            if volumes.len() == 1 {
+                volumes.clear();
+            }
+            match input.and_then(|mut input| input.read_head(limits.clone())) {
+                Ok(head) => read.push((path, volumes, head)),
+                Err(error) => unread.push((path, error)),
+            }
+        }
+        Ok(Self { read, unread })
+    }
+}
+
+/// Bundles by their names.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Named {
+    /// For each name, the files of the bundles that have it, whoever signed them.
+    pub files: BTreeMap<String, Vec<PathBuf>>,
+    /// Files whose heads cannot be read, and why. They may be damaged copies of the others.
+    pub unread: Vec<(PathBuf, Error)>,
+}
+
+/// Looks for bundles as [`choose`] does, and returns them by their names, without judging them.
+///
+/// # Errors
+/// Returns an error if a directory cannot be read.
+pub fn by_name(paths: &[PathBuf], limits: &Limits) -> Result<Named, Error> {
+    let Heads { read, unread } = Heads::read(paths, limits)?;
+    let mut named = Named { unread, ..Named::default() };
+    for (path, volumes, head) in read {
+        let files = named.files.entry(head.root().identity.name.clone()).or_default();
+        files.extend(if volumes.is_empty() { vec![path] } else { volumes });
+    }
+    Ok(named)
+}
+
 /// A bundle that the device accepts.
 struct Accepted {
     path: PathBuf,
@@ -243,7 +283,7 @@ fn holds_base(head: &Head, held: &[[u8; 32]]) -> bool {
 
 /// Returns the full bundles by the digests of their indexes; of those with one digest, first those that trusted keys signed. The others serve as
 /// bases too, since what is read of them is compared with the delta's digests, but anyone can make a bundle that claims a digest.
-fn copies(heads: &[(PathBuf, Vec<PathBuf>, Head)], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
+fn copies(heads: &[ReadHead], guard: &Guard) -> Result<HashMap<[u8; 32], Vec<PathBuf>>, Error> {
     let mut copies: HashMap<[u8; 32], Vec<(bool, PathBuf)>> = HashMap::new();
     for (path, _, head) in heads.iter().filter(|(.., head)| head.root().bases.is_none()) {
         let is_trusted = match guard.judge_base(head) {

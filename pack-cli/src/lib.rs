@@ -260,6 +260,7 @@ pub mod contents {
 pub mod fs {
     pub use sealift_store::fs::found::{is_directory, is_there, named_at};
     pub use sealift_store::fs::parent::{parent_of, shown_directory};
+    pub use sealift_store::fs::read_own_file;
     pub use sealift_store::fs::stat_cache::FileTime;
     pub use sealift_store::{InodeId, OwnDir, Place, Site};
 }

@@ -195,7 +195,9 @@ impl Failure {
             // A command that ended although it got a signal had a status of its own.
             let (kind, status) =
                 if interrupt::pending() { ("cancelled", interrupt::status()) } else { ("then", THEN_FAILED) };
-            complain(kind, message, json);
+            if !self.printed {
+                complain(kind, message, json);
+            }
             return ExitCode::from(status);
         }
         if self.printed {
@@ -228,6 +230,9 @@ impl Failure {
 
     /// Returns the message, one sentence.
     pub(crate) fn message(&self) -> String {
+        if let Some(message) = &self.then {
+            return message.to_string();
+        }
         let names_it = matches!(*self.error, Error::Bundle { .. } | Error::Volumes { .. });
         let mut message = match &self.bundle {
             Some(bundle) if self.error.kind().is_some() && !names_it => format!("{}: {}", shown(bundle), self.error),
@@ -255,7 +260,11 @@ impl Failure {
     }
 
     pub(crate) fn kind(&self) -> &'static str {
-        if self.differs { "differs" } else { self.error.word() }
+        match self {
+            Self { differs: true, .. } => "differs",
+            Self { then: Some(_), .. } => "then",
+            _ => self.error.word(),
+        }
     }
 }
 

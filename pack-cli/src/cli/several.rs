@@ -27,6 +27,8 @@ pub(crate) struct Several<'a> {
     pub(crate) show: Show,
     /// How many were passed over.
     pub(crate) passed: Cell<usize>,
+    /// Files that were reported before.
+    pub(crate) said: &'a [PathBuf],
 }
 
 /// How many of those passed over are named without `--verbose`: a stick may be full of other files.
@@ -102,7 +104,7 @@ impl Several<'_> {
 
     /// Prints on standard error why a bundle was passed over.
     pub(crate) fn say(&self, bundle: &Path, kind: &str, why: &str) {
-        if self.show.quiet {
+        if self.show.quiet || self.said.iter().any(|said| said == bundle) {
             return;
         }
         self.passed.update(|passed| passed + 1);

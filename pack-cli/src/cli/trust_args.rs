@@ -97,6 +97,28 @@ impl AdmitArgs {
     pub(crate) fn state(&self) -> Option<&Path> {
         self.installed.state()
     }
+
+    /// Returns the same with the trust files, thresholds and tags of `line`, where it has any.
+    pub(crate) fn with(&self, line: &Self) -> Self {
+        let mut own = self.clone();
+        let (to, from) = (&mut own.installed.trust, &line.installed.trust);
+        let (policy, of) = (&mut to.policy, &from.policy);
+        policy.trust = of.trust.clone().or(policy.trust.take());
+        policy.revoked = of.revoked.clone().or(policy.revoked.take());
+        if !of.threshold.is_empty() {
+            policy.threshold.clone_from(&of.threshold);
+        }
+        if !from.compatible.is_empty() {
+            to.compatible.clone_from(&from.compatible);
+        }
+        own
+    }
+
+    /// Returns the files given.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        let policy = &self.installed.trust.policy;
+        policy.trust.iter().chain(&policy.revoked).map(PathBuf::as_path)
+    }
 }
 
 impl InstalledTrustArgs {

@@ -32,6 +32,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("signers",     "info"),
     ("several",     "Errors and warnings"),
     ("taken",       "unpack"),
+    ("into",        "unpack"),
     ("then",        "unpack"),
     ("volume",      "verify"),
     ("next_volume", "unpack"),

@@ -337,7 +337,15 @@ fn the_unit_waits_for_the_mounts_that_it_writes_to() {
     let state = Path::new("/var/lib").join(value("StateDirectory"));
     assert!(mounts.contains(&&*state));
     let writable = value("ReadWritePaths");
-    assert!(mounts.iter().any(|mount| mount.starts_with(writable)) && value("ExecStart").contains(" /srv/os'"));
+    assert!(mounts.iter().any(|mount| mount.starts_with(writable)));
+    assert!(value("ExecStart").contains(" /etc/sealift/targets'"));
+    let targets = fs::read_to_string(Path::new(DEVICE).join("targets")).unwrap();
+    let lines = targets.lines().filter(|line| !line.starts_with('#'));
+    let targets: Vec<&str> = lines.map(|line| line.split_whitespace().nth(1).unwrap()).collect();
+    assert_eq!(targets.len(), 2);
+    for target in targets.into_iter().map(Path::new) {
+        assert!(mounts.contains(&target) && target.starts_with(writable), "{}", target.display());
+    }
 }
 
 fn assert_well_formed(program: &str, done: &Output) {

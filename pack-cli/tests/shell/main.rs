@@ -5,6 +5,7 @@ mod adopting;
 mod demo;
 mod dm_verity;
 mod examples;
+mod into;
 mod outputs;
 mod passphrases;
 mod pipes;

@@ -73,7 +73,9 @@ fn a_second_stick_waits_for_the_first() {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_sealift")).parent().unwrap();
     let mut second = desk.command_of("sh");
     second.env("PATH", format!("{}:{}", program.display(), std::env::var("PATH").unwrap()));
-    second.args([script, "os", "stick", "target", "--trust", "signers"]).stdout(Stdio::null());
+    desk.write("targets", format!("os {} --update --delete\n", desk.path("target").display()));
+    desk.set_mode("targets", 0o644);
+    second.args([script, "stick", "targets", "--trust", "signers"]).stdout(Stdio::null());
     let mut second = second.spawn().unwrap();
     let waiting = format!("/proc/{}/fd/9", second.id());
     while fs::read_link(&waiting).is_err() {

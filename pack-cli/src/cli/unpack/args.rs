@@ -53,11 +53,15 @@ use crate::trust_args::AdmitArgs;
 /// is there, so that nothing mounts or boots it before; a run that was interrupted is repeated, and writes only what is lacking. A delta is read
 /// over what --base names, or over another device to which its base was unpacked. With --update, only blocks that differ are written. A device
 /// that holds something else is refused without --adopt.
+///
+/// With --into FILE, unpack installs bundles of several names in one run. Each line of FILE has a name, its target, and options for it, quoted as in
+/// a shell; empty lines and those that begin with # are skipped. A bundle whose name has no line is left alone; the exit status is that of the worst.
 #[derive(Args, Debug)]
 #[command(override_usage = "\
 sealift unpack [OPTIONS] <BUNDLE|DIR>... <TARGET>
        sealift unpack [OPTIONS] <BUNDLE|DIR>... [IMAGE=]<DEVICE>...
-       sealift unpack [OPTIONS] <BUNDLE|DIR>... --usb <DIR>")]
+       sealift unpack [OPTIONS] <BUNDLE|DIR>... --usb <DIR>
+       sealift unpack [OPTIONS] <BUNDLE|DIR>... --into <FILE>")]
 #[command(after_long_help = "\
 Examples:
   sealift unpack os.sealift /srv/os --trust /etc/sealift/allowed_signers
@@ -66,6 +70,7 @@ Examples:
   sealift unpack os-2.sealift /srv/os --update --delete
   sealift unpack /media/stick /srv/os --name os --update --delete
   sealift unpack /media/stick/os.sealift /media/disc/os.sealift /srv/os
+  sealift unpack /media/stick --into /etc/sealift/targets
   sealift unpack os-2.sealift ostree:/ostree/repo --remote debian
   sealift unpack os-2.sealift --usb /media/stick
   sealift unpack os-2-to-3.sealift ostree:/ostree/repo
@@ -96,6 +101,25 @@ pub(crate) struct Unpack {
     pub(super) slots: Vec<SlotAddress>,
     #[command(flatten)]
     pub(super) next_volume: NextVolumeArgs,
+    /// Instead of TARGET: install the bundles of each name into the target that a line of FILE says
+    ///
+    /// A line is NAME TARGET [OPTION...], such as: os /srv/os --update --delete. Targets are absolute paths, none inside another. The options
+    /// are those of unpack that concern one target, and --trust, --revoked, --threshold and --compatible for one name; those given here hold for all
+    /// lines. Another user must not be able to write FILE.
+    #[arg(
+        long,
+        value_name = "FILE",
+        value_hint = ValueHint::FilePath,
+        conflicts_with_all = [
+            "next_volume", "name", "references", "remote", "mirror", "usb", "path", "update", "delete", "adopt", "assume_mtime", "seal",
+            "hardlink_duplicates", "no_same_owner", "same_owner", "no_devices", "devices", "expect_partlabel", "expect_partuuid", "read_back",
+            "then", "base", "durability", "no_check",
+        ],
+    )]
+    pub(super) into: Option<PathBuf>,
+    /// Files that were reported before
+    #[arg(skip)]
+    pub(super) said: Vec<PathBuf>,
     /// Install the bundle of this name, if there are several [default: the name installed in TARGET]
     #[arg(long, value_name = "NAME")]
     pub(super) name: Option<String>,

@@ -44,7 +44,8 @@ impl Unpack {
         goals.dedup();
         let (mut passed_over, mut refusal) = (Vec::new(), None);
         let (paths, trust) = (&[place.to_owned()][..], &self.trust.clone());
-        let several = Several { paths, name: None, held: Vec::new(), trust, show: self.show, passed: Cell::new(0) };
+        let (show, passed) = (self.show, Cell::new(0));
+        let several = Several { paths, name: None, held: Vec::new(), trust, show, passed, said: &[] };
         for (version, goal) in goals {
             loop {
                 let held = self.held(&judge)?;

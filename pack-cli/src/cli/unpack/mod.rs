@@ -5,6 +5,8 @@ mod args;
 mod channel;
 mod composefs;
 mod import;
+mod into;
+mod into_file;
 mod ostree;
 mod report;
 mod slots;
@@ -39,6 +41,9 @@ use import::Import;
 impl Unpack {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let mut paths = std::mem::take(&mut self.paths);
+        if let Some(file) = self.into.take() {
+            return self.take_into(&paths, &file);
+        }
         if self.usb.is_none() {
             self.slots = slots::take_slots(&mut paths);
             self.target = match self.slots.first() {
@@ -49,7 +54,7 @@ impl Unpack {
             self.take_image_layout()?;
             if self.target.is_none() {
                 return Err(Failure::usage(
-                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO, an archive or a block device",
+                    "give the TARGET after the bundle: a directory, ostree:REPO, composefs:REPO, an archive or a block device; or --into FILE",
                 ));
             }
         }
@@ -100,8 +105,8 @@ impl Unpack {
         let judge = self.trust.load()?;
         let name = self.wanted_name(&self.found(&judge));
         let held = self.held(&judge)?;
-        let trust = &self.trust.clone();
-        let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0) };
+        let (trust, said) = (&self.trust.clone(), &self.said.clone());
+        let several = Several { paths: &paths, name, held, trust, show: self.show, passed: Cell::new(0), said };
         several.take(self.takes_chains(), |candidate| {
             if !candidate.before.is_empty() {
                 let chain: Vec<_> = candidate.before.iter().chain([&candidate.path]).cloned().collect();
