@@ -107,13 +107,14 @@ pub fn row(coder: &Coder) -> (u8, Vec<u8>) {
         Coder::Zstd157(zstd) => (4, zstd_row(zstd)),
         Coder::Zstd155(zstd) => (5, zstd_row(zstd)),
         Coder::Bzip2(Bzip2 { level }) => (6, vec![*level]),
+        Coder::Zstd154(zstd) => (7, zstd_row(zstd)),
         _ => panic!("{coder:?}"),
     }
 }
 
 fn zstd_row(Zstd { level, stream }: &Zstd) -> Vec<u8> {
     let flags = stream.map_or(0, |stream| {
-        let flags = [true, stream.is_pledged, stream.is_checked, stream.has_worker, stream.is_long];
+        let flags = [true, stream.is_pledged, stream.is_checked, stream.has_worker, stream.is_long, stream.is_unsplit];
         flags.into_iter().rev().fold(0, |sum, is_set| 2 * sum + u8::from(is_set))
     });
     vec![level.to_le_bytes()[0], flags, stream.map_or(0, |stream| stream.window_log)]
@@ -282,13 +283,13 @@ fn memory(encoder: u8, parameters: &[u8], input: u64) -> u64 {
             let own = if *padded == 1 { input.saturating_add(65_536) } else { 0 };
             room.saturating_add(tables).saturating_add(own)
         }
-        (4 | 5, [level, flags, window_log]) => memory_of_zstd(level.cast_signed(), *flags, *window_log, input),
+        (4 | 5 | 7, [level, flags, window_log]) => memory_of_zstd(level.cast_signed(), *flags, *window_log, input),
         (6, [level]) => 800_000 * u64::from(*level) + 524_288,
         _ => 0,
     }
 }
 
-/// The logarithms of window, chains and hash table of each level of libzstd, 0 for those below 0 (`ZSTD_defaultCParameters` of both versions).
+/// The logarithms of window, chains and hash table of each level of libzstd, 0 for those below 0 (`ZSTD_defaultCParameters` of all three versions).
 const ZSTD_LEVELS: &str = "19/12/13 19/13/14 20/15/16 21/16/17 21/18/18 21/18/19 21/18/19 21/19/20 21/19/20 22/20/21 22/21/22 22/21/22 \
     22/22/23 22/22/22 22/22/23 22/23/23 22/22/22 23/23/22 23/23/22 23/24/22 25/25/23 26/26/24 27/27/25";
 

@@ -16,7 +16,7 @@ SUMS = "leaves leaf_bytes made made_bytes decoded_bytes memory"
 ZLIB = [range(1, 10), range(9, 16), range(1, 10), range(5)]
 
 # The encoders of the registry; this reader has zlib and libbz2, and cannot make what takes another (recipes 5).
-ENCODERS = range(1, 7)
+ENCODERS = range(1, 8)
 # For each level of libzstd, the logarithms of window, chain and hash table (recipes 5.4), those of levels below 1 first.
 ZSTD = [tuple(map(int, row.split("/"))) for row in (
     "19/12/13 19/13/14 20/15/16 21/16/17 21/18/18 21/18/19 21/18/19 21/19/20 21/19/20 22/20/21 22/21/22 22/21/22 "
@@ -49,8 +49,8 @@ def parse_coder(table):
     """An encoder and its parameters (recipes 3.6 and 5)."""
     encoder, params = table.int("B"), table.string("B")
     need(encoder in ENCODERS, "unsupported", f"encoder {encoder}")
-    lens = {1: 4, 2: 10, 3: 7, 4: 3, 5: 3, 6: 1}
-    known = len(params) == lens[encoder] and {1: is_zlib, 2: is_xz, 3: is_lz4, 4: is_zstd, 5: is_zstd, 6: is_bzip2}[encoder](params)
+    lens = {1: 4, 2: 10, 3: 7, 4: 3, 5: 3, 6: 1, 7: 3}
+    known = len(params) == lens[encoder] and {1: is_zlib, 2: is_xz, 3: is_lz4, 4: is_zstd, 5: is_older_zstd, 6: is_bzip2, 7: is_older_zstd}[encoder](params)
     need(known, "unsupported", f"parameters of encoder {encoder} that there are not")
     return encoder, *params
 
@@ -70,10 +70,13 @@ def is_lz4(params):
     levels = {0: range(1, 256), 1: range(1, 13), 2: range(1, 2), 3: range(1, 13)}
     return level in levels.get(call, ()) and (1 <= room <= 1 << 20 and padded <= 1 if call > 1 else room == padded == 0)
 
-def is_zstd(params):
+def is_zstd(params, flags_end=64):
     level, (flags, window) = params[0] - (params[0] & 128) * 2, params[1:]
-    return ((-100 <= level <= -1 or 1 <= level <= 22) and flags < 32 and (not window or 10 <= window <= 27)
+    return ((-100 <= level <= -1 or 1 <= level <= 22) and flags < flags_end and (not window or 10 <= window <= 27)
             and (flags & 1 or flags == window == 0))
+
+def is_older_zstd(params):
+    return is_zstd(params, 32)
 
 def is_bzip2(params):
     return 1 <= params[0] <= 9

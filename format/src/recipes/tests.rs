@@ -43,14 +43,22 @@ fn lz4() -> impl Strategy<Value = Coder> {
 
 fn zstd() -> impl Strategy<Value = Coder> {
     let window_log = prop_oneof![Just(0), 10..=27_u8];
-    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
-    let stream = (flags, window_log).prop_map(|((is_pledged, is_checked, has_worker, is_long), window_log)| {
-        ZstdStream { is_pledged, is_checked, has_worker, is_long, window_log }
-    });
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let stream =
+        (flags, window_log).prop_map(|((is_pledged, is_checked, has_worker, is_long, is_unsplit), window_log)| {
+            ZstdStream { is_pledged, is_checked, has_worker, is_long, is_unsplit, window_log }
+        });
     let level = prop_oneof![-100..=-1_i8, 1..=22_i8];
-    (any::<bool>(), level, prop::option::of(stream)).prop_map(|(is_old, level, stream)| {
+    (0..3_u8, level, prop::option::of(stream)).prop_map(|(version, level, mut stream)| {
+        if let (1.., Some(stream)) = (version, &mut stream) {
+            stream.is_unsplit = false;
+        }
         let zstd = Zstd { level, stream };
-        if is_old { Coder::Zstd155(zstd) } else { Coder::Zstd157(zstd) }
+        match version {
+            0 => Coder::Zstd157(zstd),
+            1 => Coder::Zstd155(zstd),
+            _ => Coder::Zstd154(zstd),
+        }
     })
 }
 

@@ -121,13 +121,17 @@ mod tests {
                 is_checked: true,
                 has_worker,
                 is_long,
+                is_unsplit: false,
                 window_log: if is_long { 24 } else { 0 },
             })
         };
         for stream in [None, stream(false, false, false), stream(true, true, false), stream(false, true, true)] {
-            for level in [-1, 3, 19] {
+            for level in [-1, 3, 9, 19] {
                 check(Coder::Zstd157(Zstd { level, stream }), RecipeCodec::Zstd);
+                let unsplit = stream.map(|stream| ZstdStream { is_unsplit: true, ..stream });
+                check(Coder::Zstd157(Zstd { level, stream: unsplit }), RecipeCodec::Zstd);
                 check(Coder::Zstd155(Zstd { level, stream }), RecipeCodec::Zstd);
+                check(Coder::Zstd154(Zstd { level, stream }), RecipeCodec::Zstd);
             }
         }
     }

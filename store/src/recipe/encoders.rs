@@ -8,7 +8,7 @@ use crate::Error;
 /// Returns whether this program has an encoder.
 pub(super) fn has(encoder: Encoder) -> bool {
     match encoder {
-        Encoder::Zlib | Encoder::Xz | Encoder::Zstd157 | Encoder::Zstd155 | Encoder::Bzip2 => true,
+        Encoder::Zlib | Encoder::Xz | Encoder::Zstd157 | Encoder::Zstd155 | Encoder::Zstd154 | Encoder::Bzip2 => true,
         Encoder::Lz4 => lz4::IS_USUAL,
         _ => false,
     }
@@ -25,6 +25,7 @@ pub fn encode(coder: &Coder, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>
         Coder::Lz4(parameters) => lz4::encode(parameters, bytes, len),
         Coder::Zstd157(parameters) => zstd::encode(zstd::Version::V1_5_7, parameters, bytes, len),
         Coder::Zstd155(parameters) => zstd::encode(zstd::Version::V1_5_5, parameters, bytes, len),
+        Coder::Zstd154(parameters) => zstd::encode(zstd::Version::V1_5_4, parameters, bytes, len),
         Coder::Bzip2(parameters) => bzip2::encode(*parameters, bytes, len),
         _ => Err(Error::Usage(format!("this program has no encoder {}", coder.encoder()))),
     }

@@ -1,12 +1,12 @@
-//! libzstd in two versions, since other versions make other frames (recipes 5).
-#![allow(unsafe_code, reason = "zstd-safe offers one version, and here are two behind the same calls")]
+//! libzstd in three versions, since other versions make other frames (recipes 5).
+#![allow(unsafe_code, reason = "zstd-safe offers one version, and here are three behind the same calls")]
 
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 use sealift_format::num::wide;
 use sealift_format::{Zstd, ZstdStream};
 // They are linked for what is declared below.
-use zstd_1_5_5 as _;
+use zstd_older as _;
 use zstd_safe as _;
 
 use crate::Error;
@@ -20,6 +20,10 @@ const WINDOW_LOG: c_int = 101;
 const LONG: c_int = 160;
 const CHECKSUM: c_int = 201;
 const WORKERS: c_int = 400;
+/// `ZSTD_c_blockSplitterLevel`, of 1.5.7.
+const SPLITTER: c_int = 1017;
+/// Blocks are not split.
+const UNSPLIT: c_int = 1;
 const CONTINUE: c_int = 0;
 const END: c_int = 2;
 
@@ -66,7 +70,7 @@ unsafe extern "C" {
     fn stream_157(context: Context, to: *mut Output, from: *mut Input, then: c_int) -> usize;
     #[link_name = "ZSTD_compressCCtx"]
     fn one_157(context: Context, to: *mut c_void, room: usize, from: *const c_void, len: usize, level: c_int) -> usize;
-    /// The same in both versions.
+    /// The same in all versions.
     #[link_name = "ZSTD_isError"]
     fn is_error(code: usize) -> c_uint;
     #[cfg(test)]
@@ -104,7 +108,7 @@ unsafe extern "C" {
     fn taken_155(context: Context) -> usize;
 }
 
-/// As zstd-1-5-5 links it.
+/// As zstd-older links it.
 const V1_5_5: Library = Library {
     create: create_155,
     free: free_155,
@@ -114,6 +118,36 @@ const V1_5_5: Library = Library {
     one: one_155,
     #[cfg(test)]
     taken: taken_155,
+};
+
+unsafe extern "C" {
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_createCCtx"]
+    fn create_154() -> Context;
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_freeCCtx"]
+    fn free_154(context: Context) -> usize;
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_CCtx_setParameter"]
+    fn set_154(context: Context, parameter: c_int, value: c_int) -> usize;
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_CCtx_setPledgedSrcSize"]
+    fn pledge_154(context: Context, len: c_ulonglong) -> usize;
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_compressStream2"]
+    fn stream_154(context: Context, to: *mut Output, from: *mut Input, then: c_int) -> usize;
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_compressCCtx"]
+    fn one_154(context: Context, to: *mut c_void, room: usize, from: *const c_void, len: usize, level: c_int) -> usize;
+    #[cfg(test)]
+    #[link_name = "sealift_zstd_1_5_4_ZSTD_sizeof_CCtx"]
+    fn taken_154(context: Context) -> usize;
+}
+
+/// As zstd-older links it.
+const V1_5_4: Library = Library {
+    create: create_154,
+    free: free_154,
+    set: set_154,
+    pledge: pledge_154,
+    stream: stream_154,
+    one: one_154,
+    #[cfg(test)]
+    taken: taken_154,
 };
 
 /// A context that is freed when it goes out of scope.
@@ -176,6 +210,9 @@ impl Encoder {
         self.set(LONG, stream.is_long.into())?;
         self.set(WINDOW_LOG, stream.window_log.into())?;
         self.set(WORKERS, stream.has_worker.into())?;
+        if stream.is_unsplit {
+            self.set(SPLITTER, UNSPLIT)?;
+        }
         if stream.is_pledged {
             // SAFETY: the context is valid.
             Self::check(unsafe { (self.library.pledge)(self.context, wide(bytes.len())) })?;
@@ -215,6 +252,7 @@ impl Encoder {
 /// Which version of libzstd encodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
+    V1_5_4,
     V1_5_5,
     V1_5_7,
 }
@@ -225,6 +263,7 @@ pub(super) enum Version {
 /// Returns an error if there is not enough memory.
 pub(super) fn encode(version: Version, parameters: &Zstd, bytes: &[u8], len: usize) -> Result<Option<Vec<u8>>, Error> {
     let encoder = Encoder::new(match version {
+        Version::V1_5_4 => &V1_5_4,
         Version::V1_5_5 => &V1_5_5,
         Version::V1_5_7 => &V1_5_7,
     })?;
@@ -246,7 +285,7 @@ mod tests {
     fn the_memory_is_at_most_what_is_declared() {
         let plain: Vec<u8> = (0_u32..300_000).flat_map(|n| (n / 7).to_le_bytes()).collect();
         let of = |is_pledged, has_worker, is_long, window_log| {
-            Some(ZstdStream { is_pledged, is_checked: true, has_worker, is_long, window_log })
+            Some(ZstdStream { is_pledged, is_checked: true, has_worker, is_long, is_unsplit: false, window_log })
         };
         let streams = [
             None,
@@ -257,7 +296,7 @@ mod tests {
             of(false, false, true, 24),
             of(true, true, true, 25),
         ];
-        for (version, library) in [(Version::V1_5_5, &V1_5_5), (Version::V1_5_7, &V1_5_7)] {
+        for (version, library) in [(Version::V1_5_4, &V1_5_4), (Version::V1_5_5, &V1_5_5), (Version::V1_5_7, &V1_5_7)] {
             for level in [-5, 3, 9, 16, 19, 22] {
                 for (stream, len) in
                     streams.iter().flat_map(|stream| [100, 131_072, 1_200_000].map(|len| (stream, len)))
@@ -278,6 +317,62 @@ mod tests {
                     assert!(taken <= declared, "{version:?} {zstd:?} {len}: {taken} of {declared}");
                 }
             }
+        }
+    }
+
+    /// Words of small and large vocabularies, and noise.
+    fn text(len: usize) -> Vec<u8> {
+        let mut state = 1_u64;
+        let mut next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state
+        };
+        let mut out = Vec::new();
+        while out.len() < len {
+            let drawn = next() >> 33;
+            if drawn % 50 == 0 {
+                out.extend((0..40).map(|_| next().to_le_bytes()[7]));
+            } else {
+                let word = drawn / 50 % if drawn % 3 == 0 { 30_000 } else { 300 };
+                out.extend(format!("{:x} ", word * word * 2_654_435_761 % (1 << 32)).into_bytes());
+            }
+        }
+        out.truncate(len);
+        out
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used, reason = "tests")]
+    fn frames_are_those_of_the_released_versions() {
+        let mut plain = text(300_000);
+        let others: Vec<u8> = plain.iter().map(|byte| byte ^ 0x80).collect();
+        plain.extend(others);
+        let unsplit = ZstdStream {
+            is_pledged: true,
+            is_checked: false,
+            has_worker: false,
+            is_long: false,
+            is_unsplit: true,
+            window_log: 0,
+        };
+        // The first bytes of the BLAKE3 hashes of frames by the libraries themselves: 1.5.4 of Debian 12, 1.5.6 in zstandard 0.23 (PyPI).
+        let rows = [
+            (Version::V1_5_4, 5, None, "f18261f186fef470"),
+            (Version::V1_5_4, 7, None, "fa56326f96ee4ca7"),
+            (Version::V1_5_4, 9, None, "97d40545487d14a3"),
+            (Version::V1_5_4, 12, None, "411c00ecc6db6d57"),
+            (Version::V1_5_4, 19, None, "dcee3e750ce8fc94"),
+            (Version::V1_5_5, 5, None, "82894e05df4483a6"),
+            (Version::V1_5_5, 9, None, "e3b8780f1c77a248"),
+            (Version::V1_5_5, 19, None, "dcee3e750ce8fc94"),
+            (Version::V1_5_7, 9, Some(unsplit), "e3b8780f1c77a248"),
+            (Version::V1_5_7, 19, Some(unsplit), "6652fcc685420a1b"),
+            (Version::V1_5_7, 9, None, "16f8a8e7b9a48808"),
+            (Version::V1_5_7, 19, None, "cfcf0c1bc190b58b"),
+        ];
+        for (version, level, stream, wanted) in rows {
+            let made = encode(version, &Zstd { level, stream }, &plain, plain.len()).unwrap().unwrap();
+            assert_eq!(blake3::hash(&made).to_hex()[..16], *wanted, "{version:?} {level}");
         }
     }
 }

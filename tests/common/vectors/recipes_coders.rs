@@ -14,8 +14,14 @@ const XZ: Xz =
 const LZ4: Lz4 = Lz4 { is_high: false, level: 1, filled: None };
 const FILLED: Filled = Filled { room: 500, is_padded: false };
 const ZSTD: Zstd = Zstd { level: 3, stream: None };
-const STREAM: ZstdStream =
-    ZstdStream { is_pledged: false, is_checked: false, has_worker: false, is_long: false, window_log: 0 };
+const STREAM: ZstdStream = ZstdStream {
+    is_pledged: false,
+    is_checked: false,
+    has_worker: false,
+    is_long: false,
+    is_unsplit: false,
+    window_log: 0,
+};
 
 pub(super) fn vectors() -> Vec<Vector> {
     let parameters = [parameters_of_xz(), parameters_of_lz4(), parameters_of_zstd(), parameters_of_bzip2()];
@@ -56,17 +62,21 @@ fn with_lz4() -> Bundle {
 
 fn with_zstd() -> Bundle {
     let levels = [-100, -1].into_iter().chain(1..=22).map(|level| Zstd { level, ..ZSTD });
-    let flags = (0..16_u8).map(|flags| ZstdStream {
+    let flags = (0..32_u8).map(|flags| ZstdStream {
         is_pledged: flags & 1 != 0,
         is_checked: flags & 2 != 0,
         has_worker: flags & 4 != 0,
         is_long: flags & 8 != 0,
+        is_unsplit: flags & 16 != 0,
         window_log: 17,
     });
     let windows = [0, 10, 27].map(|window_log| ZstdStream { window_log, ..STREAM });
     let streams = flags.chain(windows).map(|stream| Zstd { stream: Some(stream), ..ZSTD });
     let all: Vec<Zstd> = levels.chain(streams).collect();
-    by([Coder::Zstd157, Coder::Zstd155].iter().flat_map(|of| all.iter().copied().map(of)).collect())
+    let older: Vec<Zstd> =
+        all.iter().filter(|zstd| zstd.stream.is_none_or(|stream| !stream.is_unsplit)).copied().collect();
+    let coders = all.into_iter().map(Coder::Zstd157);
+    by(coders.chain([Coder::Zstd155, Coder::Zstd154].iter().flat_map(|of| older.iter().copied().map(of))).collect())
 }
 
 fn encoders() -> Vec<Vector> {
@@ -74,7 +84,7 @@ fn encoders() -> Vec<Vector> {
     vec![
         accept("good-recipes-xz", "each value of liblzma's parameters", with_xz()).needs("core recipes xz"),
         accept("good-recipes-lz4", "each call of liblz4, with each level", with_lz4()).needs("core lz4 recipes"),
-        accept("good-recipes-zstd", "each level and flag of libzstd 1.5.7 and 1.5.5", with_zstd())
+        accept("good-recipes-zstd", "each level and flag of libzstd 1.5.7, 1.5.5 and 1.5.4", with_zstd())
             .needs("core recipes zstd"),
         accept("good-recipes-bzip2", "each level of libbz2", bzip2).needs("core recipes"),
     ]
@@ -159,7 +169,11 @@ fn parameters_of_zstd() -> Vec<Vector> {
         level(Coder::Zstd157, "recipes-zstd-level-over", "level 23", 23),
         level(Coder::Zstd157, "recipes-zstd-level-under", "level -101", -101),
         level(Coder::Zstd155, "recipes-zstd-older-level-over", "level 23 of libzstd 1.5.5", 23),
-        at("recipes-zstd-flag", "a flag that nobody has defined", 1, 33),
+        level(Coder::Zstd154, "recipes-zstd-oldest-level-over", "level 23 of libzstd 1.5.4", 23),
+        at("recipes-zstd-flag", "a flag that nobody has defined", 1, 65),
+        unknown(Coder::Zstd155(ZSTD), "recipes-zstd-older-unsplit", "libzstd 1.5.5 is to split no blocks", |row| {
+            row[1] = 33
+        }),
         at("recipes-zstd-flag-unused", "a checksum without a stream", 1, 4),
         at("recipes-zstd-window-unused", "a window without a stream", 2, 20),
         stream("recipes-zstd-window-under", "a window of 2^9 bytes", with_window(9)),

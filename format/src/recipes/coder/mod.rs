@@ -32,10 +32,12 @@ pub enum Encoder {
     Lz4,
     /// libzstd 1.5.7.
     Zstd157,
-    /// libzstd 1.5.5, which makes what 1.5.4 makes at all levels but 5 to 12.
+    /// libzstd 1.5.5.
     Zstd155,
     /// libbz2 1.0.8.
     Bzip2,
+    /// libzstd 1.5.4, which makes what 1.5.5 makes at all levels but 5 to 12.
+    Zstd154,
 }
 
 /// An encoder with its parameters. They are ordered as their rows are (recipes 3.6).
@@ -54,6 +56,8 @@ pub enum Coder {
     Zstd155(Zstd),
     /// bzip2 by libbz2.
     Bzip2(Bzip2),
+    /// zstd by libzstd 1.5.4.
+    Zstd154(Zstd),
 }
 
 impl Encoder {
@@ -67,6 +71,7 @@ impl Encoder {
             Self::Zstd157 => 4,
             Self::Zstd155 => 5,
             Self::Bzip2 => 6,
+            Self::Zstd154 => 7,
         }
     }
 
@@ -78,6 +83,7 @@ impl Encoder {
             4 => Ok(Self::Zstd157),
             5 => Ok(Self::Zstd155),
             6 => Ok(Self::Bzip2),
+            7 => Ok(Self::Zstd154),
             _ => Err(Error::Unsupported { part, what: "encoder", found: number.into() }),
         }
     }
@@ -92,6 +98,7 @@ impl fmt::Display for Encoder {
             Self::Zstd157 => "zstd 1.5.7",
             Self::Zstd155 => "zstd 1.5.5",
             Self::Bzip2 => "bzip2",
+            Self::Zstd154 => "zstd 1.5.4",
         })
     }
 }
@@ -107,6 +114,7 @@ impl Coder {
             Self::Zstd157(_) => Encoder::Zstd157,
             Self::Zstd155(_) => Encoder::Zstd155,
             Self::Bzip2(_) => Encoder::Bzip2,
+            Self::Zstd154(_) => Encoder::Zstd154,
         }
     }
 
@@ -117,7 +125,7 @@ impl Coder {
             Self::Zlib(zlib) => zlib.memory(),
             Self::Xz(xz) => xz.memory(),
             Self::Lz4(lz4) => lz4.memory(input),
-            Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.memory(input),
+            Self::Zstd157(zstd) | Self::Zstd155(zstd) | Self::Zstd154(zstd) => zstd.memory(input),
             Self::Bzip2(bzip2) => bzip2.memory(),
         }
     }
@@ -131,8 +139,9 @@ impl Coder {
             Encoder::Xz => Xz::parse(params).map(Self::Xz),
             Encoder::Lz4 => Lz4::parse(params).map(Self::Lz4),
             Encoder::Zstd157 => Zstd::parse(params).map(Self::Zstd157),
-            Encoder::Zstd155 => Zstd::parse(params).map(Self::Zstd155),
+            Encoder::Zstd155 => Zstd::parse_older(params).map(Self::Zstd155),
             Encoder::Bzip2 => Bzip2::parse(params).map(Self::Bzip2),
+            Encoder::Zstd154 => Zstd::parse_older(params).map(Self::Zstd154),
         };
         let found = encoder.number().into();
         known.ok_or(Error::Unsupported { part: Part::Layout, what: "parameters of encoder", found })
@@ -143,7 +152,7 @@ impl Coder {
             Self::Zlib(zlib) => zlib.params(),
             Self::Xz(xz) => xz.params(),
             Self::Lz4(lz4) => lz4.params(),
-            Self::Zstd157(zstd) | Self::Zstd155(zstd) => zstd.params(),
+            Self::Zstd157(zstd) | Self::Zstd155(zstd) | Self::Zstd154(zstd) => zstd.params(),
             Self::Bzip2(bzip2) => bzip2.params(),
         }
     }
@@ -184,7 +193,7 @@ mod tests {
     fn parameters_that_section_5_does_not_allow_are_unsupported() {
         // Each with, for each byte, values that it must not have.
         type Row<'a> = (u8, &'a [u8], &'a [&'a [u8]]);
-        let rows: [Row<'_>; 8] = [
+        let rows: [Row<'_>; 9] = [
             (1, &[6, 15, 8, 0], &[&[0, 10], &[8, 16], &[0, 10], &[5]]),
             (
                 2,
@@ -193,10 +202,11 @@ mod tests {
             ),
             (3, &[0, 1, 0, 0, 0, 0, 0], &[&[2, 4], &[0], &[1], &[], &[], &[1], &[1]]),
             (3, &[3, 12, 0, 16, 0, 0, 1], &[&[1, 4], &[0, 13], &[], &[0], &[17], &[1], &[2]]),
-            (4, &[3, 0, 0], &[&[0, 23, 127, 128, 155], &[2, 4, 32], &[10]]),
-            (4, &[255, 31, 27], &[&[0, 23], &[30, 32, 63], &[9, 28]]),
-            (5, &[22, 1, 10], &[&[0], &[0, 32], &[9, 28]]),
+            (4, &[3, 0, 0], &[&[0, 23, 127, 128, 155], &[2, 4, 32, 64], &[10]]),
+            (4, &[255, 63, 27], &[&[0, 23], &[30, 32, 64, 127], &[9, 28]]),
+            (5, &[22, 1, 10], &[&[0], &[0, 32, 33], &[9, 28]]),
             (6, &[9], &[&[0, 10]]),
+            (7, &[5, 3, 10], &[&[0, 23], &[0, 32, 35], &[9, 28]]),
         ];
         for (encoder, params, wrong) in rows {
             let coder = parsed(encoder, params).expect("it is in the registry");
@@ -213,6 +223,6 @@ mod tests {
                 }
             }
         }
-        assert!(parsed(7, &[0]).is_err());
+        assert!(parsed(8, &[0]).is_err());
     }
 }

@@ -34,6 +34,7 @@ const PLEDGED: u8 = 2;
 const CHECKED: u8 = 4;
 const WORKER: u8 = 8;
 const LONG: u8 = 16;
+const UNSPLIT: u8 = 32;
 
 /// The parameters of `ZSTD_compressCCtx` or `ZSTD_compressStream2`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +58,8 @@ pub struct ZstdStream {
     pub has_worker: bool,
     /// Whether matches are searched for in the whole window.
     pub is_long: bool,
+    /// Whether blocks are not split by their content, which libzstd 1.5.7 does and 1.5.6 did not; only for 1.5.7.
+    pub is_unsplit: bool,
     /// The logarithm of the window's length in bytes: 10 to 27, or 0 for what the level has.
     pub window_log: u8,
 }
@@ -71,12 +74,18 @@ impl Zstd {
             is_checked: has(CHECKED),
             has_worker: has(WORKER),
             is_long: has(LONG),
+            is_unsplit: has(UNSPLIT),
             window_log,
         };
-        let is_known = matches!(level, -100..=-1 | 1..=22) && flags < 2 * LONG && matches!(window_log, 0 | 10..=27);
+        let is_known = matches!(level, -100..=-1 | 1..=22) && flags < 2 * UNSPLIT && matches!(window_log, 0 | 10..=27);
         let is_one_call = flags == 0 && window_log == 0;
         let stream = has(STREAMED).then_some(stream);
         (is_known && (stream.is_some() || is_one_call)).then_some(Self { level, stream })
+    }
+
+    /// Parses the parameters of a version before 1.5.7, which has no `ZSTD_c_blockSplitterLevel`.
+    pub(super) fn parse_older(params: &[u8]) -> Option<Self> {
+        Self::parse(params).filter(|zstd| zstd.stream.is_none_or(|stream| !stream.is_unsplit))
     }
 
     pub(super) fn params(&self) -> Vec<u8> {
@@ -89,6 +98,7 @@ impl Zstd {
                 (stream.is_checked, CHECKED),
                 (stream.has_worker, WORKER),
                 (stream.is_long, LONG),
+                (stream.is_unsplit, UNSPLIT),
             ];
             flags |= has.iter().filter(|(is_set, _)| *is_set).fold(0, |flags, (_, flag)| flags | flag);
         }

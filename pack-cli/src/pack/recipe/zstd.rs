@@ -1,11 +1,26 @@
 //! What the header of a zstd frame says of how it was made (RFC 8878, section 3.1.1.1).
 
+use std::ops::RangeInclusive;
+
 use sealift_format::{Coder, Zstd, ZstdStream};
 use sealift_store::container::Hint;
 
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// All levels, those first that programs use unless they are told otherwise.
 const LEVELS: [i8; 22] = [3, 19, 1, 9, 22, 15, 6, 12, 2, 4, 5, 7, 8, 10, 11, 13, 14, 16, 17, 18, 20, 21];
+/// The levels at which libzstd 1.5.4 makes other frames than 1.5.5 (spec/rationale.md).
+const ROWS_OF_HASHES: RangeInclusive<i8> = 5..=12;
+/// The longest block of a frame, in bytes (RFC 8878, section 3.1.1.2.4); 1.5.6 and 1.5.7 differ where there are several.
+const BLOCK_LEN: usize = 128 << 10;
+/// A stream that makes what one call makes.
+const ONE_CALL: ZstdStream = ZstdStream {
+    is_pledged: true,
+    is_checked: false,
+    has_worker: false,
+    is_long: false,
+    is_unsplit: false,
+    window_log: 0,
+};
 /// The longest contents, in bytes, for which so many levels are tried.
 const FEWER: [(usize, usize); 2] = [(16 << 20, 2), (1 << 20, 5)];
 /// Contents of a known length below this are encoded without a worker, in bytes (`ZSTDMT_JOBSIZE_MIN`).
@@ -21,9 +36,8 @@ struct Header {
 
 /// Returns the coders to try for a frame, the likeliest first.
 pub(super) fn candidates(hint: Hint, frame: &[u8], plain_len: usize) -> Vec<Coder> {
-    let both = |zstd| [Coder::Zstd155(zstd), Coder::Zstd157(zstd)];
     if let Hint::Zstd { level } = hint {
-        return i8::try_from(level).map_or(Vec::new(), |level| both(Zstd { level, stream: None }).into());
+        return i8::try_from(level).map_or(Vec::new(), |level| versions(Zstd { level, stream: None }, plain_len));
     }
     let Some(header) = header(frame) else { return Vec::new() };
     let fits = |level: &i8| {
@@ -42,6 +56,7 @@ pub(super) fn candidates(hint: Hint, frame: &[u8], plain_len: usize) -> Vec<Code
             is_checked: header.is_checked,
             has_worker,
             is_long,
+            is_unsplit: false,
             window_log,
         };
         let has_worker = !header.has_len || plain_len >= WORKER_MIN;
@@ -52,9 +67,23 @@ pub(super) fn candidates(hint: Hint, frame: &[u8], plain_len: usize) -> Vec<Code
         if header.has_len && !header.is_checked && !is_long {
             streams.insert(0, None);
         }
-        found.extend(streams.into_iter().flat_map(|stream| both(Zstd { level, stream })));
+        found.extend(streams.into_iter().flat_map(|stream| versions(Zstd { level, stream }, plain_len)));
     }
     found
+}
+
+/// Returns a coder for each version of libzstd whose frames differ at a level.
+fn versions(zstd: Zstd, plain_len: usize) -> Vec<Coder> {
+    let mut coders = vec![Coder::Zstd155(zstd), Coder::Zstd157(zstd)];
+    if plain_len > BLOCK_LEN {
+        // As 1.5.6 does it.
+        let stream = ZstdStream { is_unsplit: true, ..zstd.stream.unwrap_or(ONE_CALL) };
+        coders.push(Coder::Zstd157(Zstd { stream: Some(stream), ..zstd }));
+    }
+    if ROWS_OF_HASHES.contains(&zstd.level) {
+        coders.push(Coder::Zstd154(zstd));
+    }
+    coders
 }
 
 fn header(frame: &[u8]) -> Option<Header> {

@@ -784,7 +784,7 @@ MEM_STATIC U32 ZSTD_VecMask_next(ZSTD_VecMask val) {
  */
 FORCE_INLINE_TEMPLATE U32 ZSTD_row_nextIndex(BYTE* const tagRow, U32 const rowMask) {
     U32 next = (*tagRow-1) & rowMask;
-    next += (next == 0) ? rowMask : 0; /* skip first position */
+    if (!SEALIFT_IS_1_5_4) next += (next == 0) ? rowMask : 0; /* skip first position */
     *tagRow = (BYTE)next;
     return next;
 }
@@ -879,11 +879,11 @@ FORCE_INLINE_TEMPLATE void ZSTD_row_update_internalImpl(ZSTD_matchState_t* ms,
                                   : (U32)ZSTD_hashPtrSalted(base + updateStartIdx, hashLog + ZSTD_ROW_HASH_TAG_BITS, mls, ms->hashSalt);
         U32 const relRow = (hash >> ZSTD_ROW_HASH_TAG_BITS) << rowLog;
         U32* const row = hashTable + relRow;
-        BYTE* tagRow = tagTable + relRow;
+        BYTE* tagRow = tagTable + relRow * SEALIFT_TAG_BYTES;
         U32 const pos = ZSTD_row_nextIndex(tagRow, rowMask);
 
         assert(hash == ZSTD_hashPtrSalted(base + updateStartIdx, hashLog + ZSTD_ROW_HASH_TAG_BITS, mls, ms->hashSalt));
-        tagRow[pos] = hash & ZSTD_ROW_HASH_TAG_MASK;
+        tagRow[pos + SEALIFT_TAG_OFFSET] = hash & ZSTD_ROW_HASH_TAG_MASK;
         row[pos] = updateStartIdx;
     }
 }
@@ -1039,7 +1039,7 @@ ZSTD_row_getNEONMask(const U32 rowEntries, const BYTE* const src, const BYTE tag
 FORCE_INLINE_TEMPLATE ZSTD_VecMask
 ZSTD_row_getMatchMask(const BYTE* const tagRow, const BYTE tag, const U32 headGrouped, const U32 rowEntries)
 {
-    const BYTE* const src = tagRow;
+    const BYTE* const src = tagRow + SEALIFT_TAG_OFFSET;
     assert((rowEntries == 16) || (rowEntries == 32) || rowEntries == 64);
     assert(rowEntries <= ZSTD_ROW_HASH_MAX_ENTRIES);
     assert(ZSTD_row_matchMaskGroupWidth(rowEntries) * rowEntries <= sizeof(ZSTD_VecMask) * 8);
@@ -1174,7 +1174,7 @@ size_t ZSTD_RowFindBestMatch(
         U32 const dmsHash = (U32)ZSTD_hashPtr(ip, dms->rowHashLog + ZSTD_ROW_HASH_TAG_BITS, mls);
         U32 const dmsRelRow = (dmsHash >> ZSTD_ROW_HASH_TAG_BITS) << rowLog;
         dmsTag = dmsHash & ZSTD_ROW_HASH_TAG_MASK;
-        dmsTagRow = (BYTE*)(dmsTagTable + dmsRelRow);
+        dmsTagRow = (BYTE*)(dmsTagTable + dmsRelRow * SEALIFT_TAG_BYTES);
         dmsRow = dmsHashTable + dmsRelRow;
         ZSTD_row_prefetch(dmsHashTable, dmsTagTable, dmsRelRow, rowLog);
     }
@@ -1196,7 +1196,7 @@ size_t ZSTD_RowFindBestMatch(
         U32 const relRow = (hash >> ZSTD_ROW_HASH_TAG_BITS) << rowLog;
         U32 const tag = hash & ZSTD_ROW_HASH_TAG_MASK;
         U32* const row = hashTable + relRow;
-        BYTE* tagRow = (BYTE*)(tagTable + relRow);
+        BYTE* tagRow = (BYTE*)(tagTable + relRow * SEALIFT_TAG_BYTES);
         U32 const headGrouped = (*tagRow & rowMask) * groupWidth;
         U32 matchBuffer[ZSTD_ROW_HASH_MAX_ENTRIES];
         size_t numMatches = 0;
@@ -1207,7 +1207,7 @@ size_t ZSTD_RowFindBestMatch(
         for (; (matches > 0) && (nbAttempts > 0); matches &= (matches - 1)) {
             U32 const matchPos = ((headGrouped + ZSTD_VecMask_next(matches)) / groupWidth) & rowMask;
             U32 const matchIndex = row[matchPos];
-            if(matchPos == 0) continue;
+            if(matchPos == 0 && !SEALIFT_IS_1_5_4) continue;
             assert(numMatches < rowEntries);
             if (matchIndex < lowLimit)
                 break;
@@ -1224,7 +1224,7 @@ size_t ZSTD_RowFindBestMatch(
            in ZSTD_row_update_internal() at the next search. */
         {
             U32 const pos = ZSTD_row_nextIndex(tagRow, rowMask);
-            tagRow[pos] = (BYTE)tag;
+            tagRow[pos + SEALIFT_TAG_OFFSET] = (BYTE)tag;
             row[pos] = ms->nextToUpdate++;
         }
 
@@ -1278,7 +1278,7 @@ size_t ZSTD_RowFindBestMatch(
             for (; (matches > 0) && (nbAttempts > 0); matches &= (matches - 1)) {
                 U32 const matchPos = ((headGrouped + ZSTD_VecMask_next(matches)) / groupWidth) & rowMask;
                 U32 const matchIndex = dmsRow[matchPos];
-                if(matchPos == 0) continue;
+                if(matchPos == 0 && !SEALIFT_IS_1_5_4) continue;
                 if (matchIndex < dmsLowestIndex)
                     break;
                 PREFETCH_L1(dmsBase + matchIndex);
@@ -1597,7 +1597,7 @@ ZSTD_compressBlock_lazy_generic(
              * so we minimize the compression ratio loss in "normal" scenarios. This mode gets
              * triggered once we've gone 2KB without finding any matches.
              */
-            ms->lazySkipping = step > kLazySkippingStep;
+            ms->lazySkipping = !SEALIFT_IS_1_5_4 && step > kLazySkippingStep;
             continue;
         }
 
@@ -1978,7 +1978,7 @@ size_t ZSTD_compressBlock_lazy_extDict_generic(
              * so we minimize the compression ratio loss in "normal" scenarios. This mode gets
              * triggered once we've gone 2KB without finding any matches.
              */
-            ms->lazySkipping = step > kLazySkippingStep;
+            ms->lazySkipping = !SEALIFT_IS_1_5_4 && step > kLazySkippingStep;
             continue;
         }
 

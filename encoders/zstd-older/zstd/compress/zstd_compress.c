@@ -1620,7 +1620,7 @@ ZSTD_sizeof_matchState(const ZSTD_compressionParameters* const cParams,
       + ZSTD_cwksp_aligned_alloc_size((ZSTD_OPT_NUM+1) * sizeof(ZSTD_match_t))
       + ZSTD_cwksp_aligned_alloc_size((ZSTD_OPT_NUM+1) * sizeof(ZSTD_optimal_t));
     size_t const lazyAdditionalSpace = ZSTD_rowMatchFinderUsed(cParams->strategy, useRowMatchFinder)
-                                            ? ZSTD_cwksp_aligned_alloc_size(hSize)
+                                            ? ZSTD_cwksp_aligned_alloc_size(hSize * SEALIFT_TAG_BYTES)
                                             : 0;
     size_t const optSpace = (forCCtx && (cParams->strategy >= ZSTD_btopt))
                                 ? optPotentialSpace
@@ -1975,10 +1975,10 @@ ZSTD_reset_matchState(ZSTD_matchState_t* ms,
 
     if (ZSTD_rowMatchFinderUsed(cParams->strategy, useRowMatchFinder)) {
         /* Row match finder needs an additional table of hashes ("tags") */
-        size_t const tagTableSize = hSize;
+        size_t const tagTableSize = hSize * SEALIFT_TAG_BYTES;
         /* We want to generate a new salt in case we reset a Cctx, but we always want to use
          * 0 when we reset a Cdict */
-        if(forWho == ZSTD_resetTarget_CCtx) {
+        if(forWho == ZSTD_resetTarget_CCtx && !SEALIFT_IS_1_5_4) {
             ms->tagTable = (BYTE*) ZSTD_cwksp_reserve_aligned_init_once(ws, tagTableSize);
             ZSTD_advanceHashSalt(ms);
         } else {
@@ -2390,7 +2390,7 @@ static size_t ZSTD_resetCCtx_byCopyingCDict(ZSTD_CCtx* cctx,
         }
         /* copy tag table */
         if (ZSTD_rowMatchFinderUsed(cdict_cParams->strategy, cdict->useRowMatchFinder)) {
-            size_t const tagTableSize = hSize;
+            size_t const tagTableSize = hSize * SEALIFT_TAG_BYTES;
             ZSTD_memcpy(cctx->blockState.matchState.tagTable,
                         cdict->matchState.tagTable,
                         tagTableSize);
@@ -4773,7 +4773,7 @@ static size_t ZSTD_loadDictionaryContent(ZSTD_matchState_t* ms,
         } else {
             assert(params->useRowMatchFinder != ZSTD_ps_auto);
             if (params->useRowMatchFinder == ZSTD_ps_enable) {
-                size_t const tagTableSize = ((size_t)1 << params->cParams.hashLog);
+                size_t const tagTableSize = ((size_t)1 << params->cParams.hashLog) * SEALIFT_TAG_BYTES;
                 ZSTD_memset(ms->tagTable, 0, tagTableSize);
                 ZSTD_row_update(ms, iend-HASH_READ_SIZE);
                 DEBUGLOG(4, "Using row-based hash table for lazy dict");

@@ -15,6 +15,19 @@
 #ifndef ZSTD_COMPRESS_H
 #define ZSTD_COMPRESS_H
 
+/* Added here: what 1.5.4 does otherwise, as far as its output depends on it. Its tag table has two
+ * bytes for each entry: a row begins with its head, and its tags follow from byte 16 on. All entries
+ * of a row are used, hashes are not salted, and positions are not skipped. */
+#ifdef SEALIFT_ZSTD_1_5_4
+#  define SEALIFT_IS_1_5_4 1
+#  define SEALIFT_TAG_BYTES 2
+#  define SEALIFT_TAG_OFFSET 16
+#else
+#  define SEALIFT_IS_1_5_4 0
+#  define SEALIFT_TAG_BYTES 1
+#  define SEALIFT_TAG_OFFSET 0
+#endif
+
 /*-*************************************
 *  Dependencies
 ***************************************/
