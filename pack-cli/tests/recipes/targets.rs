@@ -1,6 +1,8 @@
 //! Where images that are made again go.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+
+use sealift_desk::out;
 
 use crate::desk::{Images, POLICY};
 
@@ -89,4 +91,32 @@ fn what_is_smaller_as_it_is_stays_as_it_is() {
             );
         }
     }
+}
+
+#[test]
+fn what_the_system_s_libzstd_makes_is_made_again_at_every_level() {
+    let Some(images) = Images::new() else { return };
+    // Beside its files, an image is smaller as a recipe at any level.
+    std::fs::create_dir(images.path("zstd")).unwrap();
+    std::fs::rename(images.path("tree-1"), images.path("zstd/tree")).unwrap();
+    let image = images.path("zstd/os.squashfs");
+    let mut encoded = Vec::new();
+    for level in [1, 3, 5, 7, 9, 12, 15, 19, 22] {
+        let mut squash = Command::new("mksquashfs");
+        squash.arg(images.path("zstd/tree")).arg(&image).args([
+            "-comp",
+            "zstd",
+            "-Xcompression-level",
+            &level.to_string(),
+        ]);
+        out(squash.args(["-b", "1M", "-quiet", "-no-progress", "-noappend", "-all-root"]));
+        images.good("pack zstd -o zstd.sealift --name os --bundle-version 1 --key release --recipes --force");
+        let info = images.json("info zstd.sealift --trust signers --state state --json");
+        let encoders = info["recipes"]["encoders"].as_array().cloned().unwrap_or_default();
+        encoded.push((level, encoders.iter().filter_map(|encoder| encoder["bytes"].as_u64()).sum::<u64>()));
+        std::fs::remove_file(&image).unwrap();
+    }
+    // A block that a level does not compress is none.
+    let most = encoded.iter().map(|(_, bytes)| *bytes).max().unwrap_or_default();
+    assert!(most > 1_000_000 && encoded.iter().all(|(_, bytes)| *bytes > most / 100 * 95), "{encoded:?}");
 }
