@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
+use sealift_store::fs::found::is_directory;
 use sealift_store::{address_beside, is_address, read_at_address};
 
-use super::{Edge, ListedFile, SignedList, cheapest};
+use super::{Chain, Edge, ListedFile, SignedList, cheapest};
 use crate::trust::{Guard, Verdict};
 use crate::{Error, Head, Input, Limits};
 
@@ -27,6 +28,30 @@ impl Channel {
         let Some(bytes) = read(&path)? else { return Ok(None) };
         let list = SignedList::parse(&bytes).map_err(|error| fault(&path, &error))?;
         Ok(Some(Self { place: directory.to_owned(), list }))
+    }
+
+    /// Opens the channel at a place, if it is one: a directory with a list, or an address that ends with a slash. `None` for anything else.
+    ///
+    /// # Errors
+    /// Returns an error if the list cannot be read or is malformed, or if such an address has none.
+    pub fn at(place: &Path) -> Result<Option<Self>, Error> {
+        if !is_address(place) {
+            return if is_directory(place)? { Self::open(place) } else { Ok(None) };
+        }
+        let address = place.to_string_lossy();
+        if !address.split(['?', '#']).next().is_some_and(|path| path.ends_with('/')) {
+            return Ok(None);
+        }
+        match Self::open(place)? {
+            Some(channel) => Ok(Some(channel)),
+            None => Err(Error::unexpected(place, "is no channel: the address has no list")),
+        }
+    }
+
+    /// Returns its directory or address.
+    #[must_use]
+    pub fn place(&self) -> &Path {
+        &self.place
     }
 
     /// Returns the list.
@@ -68,6 +93,31 @@ impl Channel {
             return Err(Error::unexpected(&path, "is not the bundle that the channel's list names"));
         }
         Ok(head)
+    }
+
+    /// Returns what to read for the highest version in the list: its full bundle, or a full bundle with the deltas that lead from it to this version.
+    ///
+    /// # Errors
+    /// Returns an error if nothing leads there, if a file cannot be read, or if it is not the bundle that the list names.
+    pub fn newest(&self, limits: &Limits) -> Result<Chain, Error> {
+        let list = self.list.list();
+        let highest = list.files.iter().map(|row| row.version).max();
+        let goals = || list.files.iter().filter(|row| Some(row.version) == highest);
+        // Reading takes little of a bundle, so that one is better than several that are smaller.
+        let full = goals().filter(|row| row.bases.is_empty()).min_by_key(|row| row.len).map(|row| vec![row]);
+        let way = full.or_else(|| {
+            let way = goals().find_map(|row| self.way(&[], row.index_digest, &[], false))?;
+            Some(way.into_iter().filter_map(|number| list.files.get(number)).collect())
+        });
+        let Some((newest, bases)) = way.as_ref().and_then(|rows| rows.split_last()) else {
+            let version = highest.unwrap_or_default();
+            let problem = format!("has no full bundle that leads to version {version}, the newest in its list");
+            return Err(Error::unexpected(&self.place, &problem));
+        };
+        for row in bases.iter().chain([newest]) {
+            self.open_file(row, limits.clone())?;
+        }
+        Ok(Chain { newest: self.path_of(newest), bases: bases.iter().map(|row| self.path_of(row)).collect() })
     }
 
     /// Returns the rows of the cheapest way from what the target holds to a content, without those in `passed_over`.

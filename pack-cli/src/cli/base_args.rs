@@ -26,6 +26,11 @@ impl BaseArgs {
         Self { base: bundles.iter().map(OsString::from).collect() }
     }
 
+    /// Returns these bases, and bundles that were given otherwise.
+    pub(crate) fn and(&self, bundles: &[PathBuf]) -> Self {
+        Self { base: self.base.iter().cloned().chain(bundles.iter().map(OsString::from)).collect() }
+    }
+
     /// Returns whether there are any.
     pub(crate) fn is_given(&self) -> bool {
         !self.base.is_empty()

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use sealift::channel::{Chain, head_of};
 use sealift::diff::{Counts, Diff as TreeDiff, DiffOptions, Side, Take, take_xattrs_of};
 use sealift::inside::{Comparison, compare, is_inside};
 use sealift::source::{Source, is_container_image};
@@ -48,6 +49,7 @@ have type and size.
 Examples:
   sealift diff os-7.sealift os-8.sealift
   sealift diff os-7.sealift os-7-to-8.sealift
+  sealift diff os-7.sealift os-7-to-8.sealift os-8-to-9.sealift
   sealift diff os-7.sealift /srv/os --ignore mtime,owner --path usr
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
   sealift diff os-7.sealift os-8.sealift --path os.squashfs//
@@ -56,9 +58,14 @@ pub(crate) struct Diff {
     /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, oci:DIR, docker-archive:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
-    /// The new side, in any of the same forms
-    #[arg(value_name = "B")]
+    /// The new side, in any of the same forms; or a delta, with those that lead from the old side to its base
+    #[arg(value_name = "B", required = true)]
+    rest: Vec<OsString>,
+    #[arg(skip)]
     new: OsString,
+    /// The bundles over which the new side is read besides those of --base.
+    #[arg(skip)]
+    links: Vec<PathBuf>,
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
@@ -94,8 +101,9 @@ impl Diff {
         crate::limits::Uses::of(self.compare.jobs)
     }
 
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
         let start = Instant::now();
+        self.take_rest()?;
         if self.old == "-" && self.new == "-" {
             return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
@@ -114,6 +122,26 @@ impl Diff {
         if self.exit_code && !diff.is_empty() { Err(Failure::printed()) } else { Ok(()) }
     }
 
+    /// Takes the new side, and the bundles that lead from the old one to it.
+    fn take_rest(&mut self) -> Result<(), Failure> {
+        let mut rest = std::mem::take(&mut self.rest);
+        if rest.len() == 1 {
+            self.new = rest.swap_remove(0);
+            return Ok(());
+        }
+        let mut bundles: Vec<PathBuf> = rest.into_iter().map(PathBuf::from).collect();
+        let old = PathBuf::from(&self.old);
+        if head_of(&old, &limits()).is_some() {
+            bundles.insert(0, old.clone());
+        }
+        let chain = Chain::of(&bundles, self.base.is_given(), &limits())?;
+        if chain.newest == old {
+            return Err(Failure::usage(format!("{}: the others lead to the old side: give it last", shown(&old))));
+        }
+        (self.new, self.links) = (chain.newest.into_os_string(), chain.bases);
+        Ok(())
+    }
+
     /// Compares what is in an image of both sides, if `--path` leads into one.
     fn compare_inside(&self) -> Result<Option<Comparison>, Failure> {
         let may_be = |path: &&OsString| path.as_bytes().windows(2).any(|two| two == b"//");
@@ -128,13 +156,15 @@ impl Diff {
             input.begin(limits()).about(Path::new(argument))
         };
         let (old, new) = (open(&self.old)?, open(&self.new)?);
-        let given = self.base.given(self.compare.jobs, None);
-        let bases = |of: &Unopened| match of.head().root().bases {
-            None => GivenBases::default(),
-            Some(_) if given.places.is_empty() => GivenBases { places: vec![self.old.clone()], ..given.clone() },
-            Some(_) => given.clone(),
+        let bases = |of: &Unopened, links: &[PathBuf]| {
+            let given = self.base.and(links).given(self.compare.jobs, None);
+            match of.head().root().bases {
+                None => GivenBases::default(),
+                Some(_) if given.places.is_empty() => GivenBases { places: vec![self.old.clone()], ..given },
+                Some(_) => given,
+            }
         };
-        let (old_bases, new_bases) = (bases(&old), bases(&new));
+        let (old_bases, new_bases) = (bases(&old, &[]), bases(&new, &self.links));
         Ok(Some(compare([(old, &old_bases), (new, &new_bases)], path, &Progress::default())?))
     }
 
@@ -164,7 +194,7 @@ impl Diff {
 
     /// Reads the sides that are bundles. If the new side is a delta whose only base is the old side, --base is not needed.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let given = self.base.given(self.compare.jobs, None);
+        let given = self.base.and(&self.links).given(self.compare.jobs, None);
         let mut bases = SharedBases::new(&given);
         let mut complete = |opened: OpenedBundle, argument: &OsStr| {
             bases.complete(opened, Path::new(argument), &Progress::default()).map(|(opened, _)| opened)

@@ -2,25 +2,29 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use sealift::dm_verity::{VerityImages, root_hashes};
 use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
-use sealift::{Error, Head, Image, Input, OpenVolume, Opened, Root, RootBase};
+use sealift::{Error, Head, Image, Input, OpenVolume, Opened, Progress, Root, RootBase};
 use sealift_format::RecipeSums;
 use sealift_format::hex;
 use sealift_format::num::wide;
 use serde::Serialize;
 
+use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
 use super::digests::Digests;
 use super::dm_verity::{self, JsonVerityImage};
 use super::escape;
 use super::failure::{About as _, Failure, shown};
 use super::human::{Bytes, Grouped, count, percentage};
+use super::info_channel;
 use super::jobs_arg::JobsArg;
 use super::limits::limits;
+use super::reading::{Reading, channel_at};
 use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
 use super::signature::JsonSignature;
@@ -31,7 +35,7 @@ use super::volume::{self, JsonVolume};
 /// Show a bundle's identity, signatures and contents, and what unpacking it takes
 ///
 /// Reads only what precedes the content. Shows any bundle, and marks one that this device would refuse. For a damaged bundle, shows what
-/// the head states. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
+/// the head states. Of a channel, shows its versions and files, and until when its list is accepted. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
 /// invalid.
 ///
 /// Of a volume whose others are not beside it, shows which one it is, and what the head states.
@@ -44,10 +48,19 @@ Examples:
   sealift info os.sealift --trust /etc/sealift/allowed_signers
   curl -s https://example.org/os.sealift | sealift info -
   sealift info --dm-verity os.sealift
+  sealift info https://example.org/os/
   sealift info --json os.sealift | jq .identity.version")]
 pub(crate) struct Info {
-    #[command(flatten)]
+    /// The bundle, or a channel's directory or address; - reads a bundle from standard input
+    ///
+    /// A full bundle and the deltas that lead from it to a version, in any order, are shown as that version. If the bundle was split, give the directory of
+    /// its volumes, or one of them.
+    #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
+    bundles: Vec<PathBuf>,
+    #[arg(skip)]
     bundle: BundleArg,
+    #[arg(skip)]
+    base: BaseArgs,
     /// Also show the dm-verity root hashes of disk images in the bundle, which must be in a file
     #[arg(long)]
     dm_verity: bool,
@@ -64,7 +77,16 @@ impl Info {
         crate::limits::Uses::of(self.jobs)
     }
 
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let bundles = std::mem::take(&mut self.bundles);
+        if let [place] = &bundles[..]
+            && let Some(channel) = channel_at(place)?
+        {
+            return info_channel::show(&channel, &Judge::by(&self.trust.options())?, self.form.show());
+        }
+        let judge = Judge::by(&self.trust.options())?;
+        let reading = Reading::of(bundles, BaseArgs::default(), || Ok(judge.guard().clone()))?;
+        (self.bundle, self.base) = (reading.bundle, reading.base);
         let input = match self.bundle.open() {
             Ok(input) => input,
             Err(failure) => {
@@ -78,13 +100,27 @@ impl Info {
         let unopened = input.begin(limits()).about(&self.bundle.bundle)?;
         let head = unopened.head().clone();
         let mut opened = unopened.open_any().about(&self.bundle.bundle);
-        let seen = Judge::by(&self.trust.options())?.inspect(&head)?;
+        let seen = judge.inspect(&head)?;
         let images = opened.as_mut().map_or(Ok(None), |(input, opened)| self.images(input, opened));
         let found = images.as_ref().ok().and_then(Option::as_ref);
-        self.show(&head, &seen, opened.as_ref().ok().map(|(_, opened)| opened), found)?;
+        let over = match &opened {
+            Ok((_, opened)) if self.base.is_given() => Some(self.over(opened)),
+            _ => None,
+        };
+        let whole = over.as_ref().and_then(|over| over.as_ref().ok());
+        let shown = whole.or(opened.as_ref().ok().map(|(_, opened)| opened));
+        self.show(&head, &seen, shown, found)?;
         opened?;
+        over.transpose()?;
         images?;
         seen.wrong_signature().map_or(Ok(()), Err).about(&self.bundle.bundle)
+    }
+
+    /// Completes a delta with the others.
+    fn over(&self, opened: &Opened) -> Result<Opened, Failure> {
+        let given = self.base.given(self.jobs, None);
+        let completed = given.complete(opened.clone(), &self.bundle.bundle, &Progress::default());
+        completed.map(|(opened, _)| opened).about(&self.bundle.bundle)
     }
 
     /// Shows a volume whose others are not here: what it is, and what the head says of the bundle.

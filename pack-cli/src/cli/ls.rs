@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
+use sealift::channel::Chain;
 use sealift::diff::Change;
 use sealift::difference::{Becomes, EditedName};
 use sealift::inside::{InnerFile, Listing, is_inside, list};
@@ -21,8 +23,10 @@ use super::failure::{About as _, Failure, shown};
 use super::jobs_arg::JobsArg;
 use super::json_file::JsonFile;
 use super::limits::limits;
+use super::reading::Reading;
 use super::show::{BOLD, Form, json_line};
 use super::time::Moment;
+use super::trust_args::ListTrustArgs;
 
 /// List the files in a bundle
 ///
@@ -32,6 +36,7 @@ use super::time::Moment;
 /// and invalid UTF-8, as \n, \xff or \u{1b}, and a backslash as \\. IMAGE// lists the regular files and symbolic links in an image,
 /// archive or compressed file, and IMAGE//PATH those below PATH in it, with paths that `sealift cat` takes.
 #[derive(Args, Debug)]
+#[command(override_usage = "sealift ls [OPTIONS] <BUNDLE>... [[REF:][IMAGE//]PATH]")]
 #[command(after_long_help = "\
 With --json, each line is one object with the fields ref, path, type (file, dir,
 symlink, char, block, fifo, socket), mode, uid, gid, mtime, mtime_ns, size and
@@ -44,14 +49,22 @@ character or of invalid UTF-8, and for %.
 Examples:
   sealift ls os.sealift | head
   sealift ls -l os.sealift usr/bin
+  sealift ls os-7.sealift os-7-to-8.sealift os-8-to-9.sealift
+  sealift ls https://example.org/os/
   sealift ls --json os.sealift | jq -r 'select(.size > 1000000) | .path'
   sealift ls -0 os.sealift | xargs -0 -n1 echo
   sealift ls -l image.sealift os.squashfs//usr/bin")]
 pub(crate) struct Ls {
-    #[command(flatten)]
+    /// The bundle, and then a path to list only that and what is below it
+    ///
+    /// Instead of the bundle: a channel's directory or address, for its newest version, whose list has to be signed by a trusted key; a full bundle and the
+    /// deltas that lead from it to a version, in any order; volumes; or - for standard input. A PATH that is also the name of such a file here begins
+    /// with a slash.
+    #[arg(value_name = "BUNDLE|[REF:][IMAGE//]PATH", required = true, value_hint = ValueHint::FilePath)]
+    arguments: Vec<PathBuf>,
+    #[arg(skip)]
     bundle: BundleArg,
-    /// List only this path and what is below it
-    #[arg(value_name = "[REF:][IMAGE//]PATH")]
+    #[arg(skip)]
     path: Option<OsString>,
     /// Also print mode, owner, group, size and time
     #[arg(long, short, conflicts_with = "null")]
@@ -62,11 +75,24 @@ pub(crate) struct Ls {
     #[command(flatten)]
     base: BaseArgs,
     #[command(flatten)]
+    trust: ListTrustArgs,
+    #[command(flatten)]
     form: Form,
 }
 
 impl Ls {
-    pub(crate) fn run(self) -> Result<(), Failure> {
+    pub(crate) fn run(mut self) -> Result<(), Failure> {
+        let mut bundles = std::mem::take(&mut self.arguments);
+        let mut rest = bundles.split_off(Chain::length(&bundles, &limits()));
+        if rest.len() > 1 {
+            let first = rest.first().map(|path| shown(path)).unwrap_or_default();
+            return Err(Failure::usage(format!(
+                "{first}: no bundle is there, and only one PATH can be given, as the last"
+            )));
+        }
+        self.path = rest.pop().map(PathBuf::into_os_string);
+        let reading = Reading::of(bundles, std::mem::take(&mut self.base), || self.trust.guard())?;
+        (self.bundle, self.base) = (reading.bundle, reading.base);
         let opened = self.base.read_untrusted(&self.bundle)?;
         let bundle = match &opened {
             Opened::Whole(bundle) => bundle,

@@ -81,6 +81,23 @@ pub(crate) struct PolicyArgs {
     time: Option<i64>,
 }
 
+/// What the list of a channel is judged by, in a verb that reads bundles whoever signed them.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Trust")]
+pub(crate) struct ListTrustArgs {
+    #[command(flatten)]
+    policy: PolicyArgs,
+    #[command(flatten)]
+    unsigned: UnsignedArgs,
+}
+
+impl ListTrustArgs {
+    /// Reads the administrator's files and the device's state.
+    pub(crate) fn guard(&self) -> Result<Guard, Failure> {
+        Ok(Guard::load(&TrustOptions { allow_unsigned: self.unsigned.allow_unsigned, ..self.policy.options() })?)
+    }
+}
+
 /// Parses a time.
 pub(crate) fn parse_time(text: &str) -> Result<i64, String> {
     Utc::parse(text).map(|moment| moment.0).map_err(|error| error.to_string())

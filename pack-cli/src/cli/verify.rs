@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use sealift::base::Bases;
+use sealift::channel::{Chain, head_of};
 use sealift::copies::together;
 use sealift::dm_verity::may_have_images;
 use sealift::verify::{Depth, VerifyStats, verify_opened};
-use sealift::{Error, Opened, Progress, SharedBases, by_set};
+use sealift::{Error, Head, Opened, Progress, SharedBases, by_set};
 use serde::Serialize;
 
 use super::base_args::BaseArgs;
@@ -25,6 +26,7 @@ use super::limits::limits;
 use super::log;
 use super::next_volume::NextVolumeArgs;
 use super::progress_args::ProgressArgs;
+use super::reading::{Reading, channel_at};
 use super::show::{BOLD, GOOD, Show};
 use super::signers::Signers;
 use super::trust_args::{AdmitArgs, Judge};
@@ -46,10 +48,13 @@ Examples:
   sealift verify os.sealift --trust /etc/sealift/allowed_signers
   sealift verify --deep os.sealift
   sealift verify /media/stick/*.sealift
+  sealift verify --deep os-7.sealift os-7-to-8.sealift os-8-to-9.sealift
+  sealift verify https://example.org/os/
   sealift verify /media/stick/os.sealift /media/disc/os.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
-    /// The bundles; - reads one from standard input. Volumes of one bundle, or their directory, are one bundle; a volume whose others are not
+    /// The bundles; - reads one from standard input. Of a channel's directory or address, the newest version. A delta is checked over the others to which
+    /// it leads back. Volumes of one bundle, or their directory, are one bundle; a volume whose others are not
     /// there is checked alone. With several, the exit status is that of the most severe failure: 1, then 3, then 2, then 4
     #[arg(value_name = "BUNDLE", required = true, value_hint = ValueHint::FilePath)]
     bundles: Vec<PathBuf>,
@@ -78,11 +83,13 @@ impl Verify {
     }
 
     pub(crate) fn run(mut self) -> Result<(), Failure> {
-        let mut bundles = by_set(std::mem::take(&mut self.bundles));
-        if bundles.len() == 1 {
+        let bundles = by_set(std::mem::take(&mut self.bundles));
+        if let [group] = &bundles[..] {
             let next_volume = Some((self.next_volume.clone(), self.show));
-            self.bundle = BundleArg { next_volume, ..BundleArg::of_group(bundles.swap_remove(0)) };
-            let given = self.base.given(self.jobs, self.trust.state());
+            let guard = || Ok(self.trust.load()?.guard().clone());
+            let Reading { bundle, base } = Reading::of(group.clone(), self.base.clone(), guard)?;
+            self.bundle = BundleArg { next_volume, ..bundle };
+            let given = base.given(self.jobs, self.trust.state());
             return self.verify(|opened, path, progress| given.complete(opened, path, progress));
         }
         if self.next_volume.is_given() {
@@ -91,10 +98,26 @@ impl Verify {
         let given = self.base.given(self.jobs, self.trust.state());
         let mut bases = SharedBases::new(&given);
         let mut worst: Option<Failure> = None;
-        for bundle in grouped(bundles) {
+        let bundles = grouped(bundles);
+        for place in bundles.iter().map(|bundle| &bundle.bundle) {
+            if channel_at(place)?.is_some() {
+                return Err(Failure::usage(format!("{}: a channel is verified alone", shown(place))));
+            }
+        }
+        let heads =
+            bundles.iter().filter_map(|bundle| Some((bundle.bundle.clone(), head_of(&bundle.bundle, &limits())?)));
+        let heads: Vec<(PathBuf, Head)> = heads.collect();
+        for bundle in bundles {
+            // A delta is read over those of the other bundles to which it leads back.
+            let below = BaseArgs::of(&Chain::below(&bundle.bundle, &heads));
+            let below = below.is_given().then(|| below.given(self.jobs, self.trust.state()));
             self.bundle = bundle;
             let mut failures = Vec::new();
-            failures.extend(self.verify(|opened, path, progress| bases.complete(opened, path, progress)).err());
+            let done = self.verify(|opened, path, progress| match &below {
+                Some(below) => below.complete(opened, path, progress),
+                None => bases.complete(opened, path, progress),
+            });
+            failures.extend(done.err());
             // If one of the copies is sound, the others are not needed, and each is judged alone.
             for bundle in self.bundle.damaged_beside_sound() {
                 self.bundle = BundleArg::of(bundle);

@@ -7,6 +7,7 @@ mod devices;
 mod killed;
 mod planned;
 mod published;
+mod read;
 mod server;
 
 use std::fmt::Write as _;

@@ -23,6 +23,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("estimate",    "pack"),
     ("failure",     "Errors and warnings"),
     ("images",      "pack"),
+    ("info_channel", "info"),
     ("json_file",   "ls"),
     ("key",         "key generate"),
     ("refs",        "info"),

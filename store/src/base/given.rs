@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use sealift_format::{Bundle, Delta, Limits, Opened, verity};
+use sealift_format::{Bundle, Delta, Head, Limits, Opened, verity};
 
 use super::store::of_store;
 use super::{Base, Bases, Reading};
@@ -22,7 +22,7 @@ use crate::{Error, Input, Progress, Unopened};
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct GivenBases {
     /// Bundles, directories, `ostree:REPO`, `ostree:REPO:REF` for one of its commits, `composefs:STORE`, and slots (a block device, or `image:FILE`),
-    /// in any order; empty if the target itself holds the bases.
+    /// in any order; empty if the target itself holds the bases. A bundle may be a delta over another of these places.
     pub places: Vec<OsString>,
     /// Limits on the cost of a base that is a bundle.
     pub limits: Limits,
@@ -35,10 +35,15 @@ pub struct GivenBases {
 /// The ref of a tree that was packed without one.
 const DEFAULT_REF: &str = "main";
 
+/// The most bundles of which each is over the one before.
+const LINKS_MAX: usize = 64;
+
 /// The bases of a delta bundle that a place has.
 pub(super) struct Held {
     /// The bases, with their numbers in the delta's root.
     pub(super) bases: Vec<(usize, Base)>,
+    /// The numbers of the places over which a base is read that is a delta itself.
+    pub(super) links: Vec<usize>,
     /// Whether the place has nothing recorded that could be a base.
     is_empty: bool,
     /// What the place has instead, for messages.
@@ -59,9 +64,10 @@ impl GivenBases {
             }
             Opened::Delta(delta) => delta,
         };
-        let mut found = Vec::new();
-        for (place, Held { bases, instead, .. }) in self.places.iter().zip(self.held(&delta, progress)?) {
-            if bases.is_empty() {
+        let (mut found, all) = (Vec::new(), self.held(&delta, progress)?);
+        let links: Vec<usize> = all.iter().flat_map(|held| &held.links).copied().collect();
+        for (number, (place, Held { bases, instead, .. })) in self.places.iter().zip(all).enumerate() {
+            if bases.is_empty() && !links.contains(&number) {
                 return Err(Error::wrong_base(place, delta.bases(), instead));
             }
             found.extend(bases);
@@ -91,8 +97,42 @@ impl GivenBases {
 
     /// Returns the bases of a delta bundle that each place has, in the order of the places.
     pub(super) fn held(&self, delta: &Delta, progress: &Progress) -> Result<Vec<Held>, Error> {
-        let all = self.places.iter().map(|place| self.of_place(place, delta, progress));
-        let mut all = all.collect::<Result<Vec<Held>, Error>>()?;
+        let mut files = Vec::new();
+        for place in &self.places {
+            files.push(match TargetKind::of(place) {
+                (TargetKind::Directory, path) if !is_directory(path)? => Some(self.of_file(path)?),
+                _ => None,
+            });
+        }
+        self.held_over(delta, &files, &[], progress)
+    }
+
+    /// Reads the head of a bundle.
+    fn of_file(&self, path: &Path) -> Result<Head, Error> {
+        let opened = Input::open(path).and_then(|mut input| input.read_head(self.limits.clone()));
+        opened.map_err(|error| error.of_bundle(path))
+    }
+
+    /// As [`Self::held`], without the places in `passed`, which are over the delta. `files` are the heads of those that are bundles.
+    fn held_over(
+        &self,
+        delta: &Delta,
+        files: &[Option<Head>],
+        passed: &[usize],
+        progress: &Progress,
+    ) -> Result<Vec<Held>, Error> {
+        let mut all = Vec::new();
+        for (number, (place, head)) in self.places.iter().zip(files).enumerate() {
+            let held = match head {
+                _ if passed.contains(&number) => Held::none(String::new()),
+                Some(head) if !is_base_of(head, delta) => Held::none(format!("it has {}", head.root().as_base())),
+                Some(head) if head.root().bases.is_some() => {
+                    self.of_delta(number, delta, files, &[passed, &[number]].concat(), progress)?
+                }
+                _ => self.of_place(place, delta, progress)?,
+            };
+            all.push(held);
+        }
         // Reading commits takes long: it is done only if a base was found nowhere, or if none was found in this repository.
         for (at, place) in self.places.iter().enumerate() {
             let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
@@ -127,6 +167,42 @@ impl GivenBases {
             }
         };
         Ok(Held::of(candidates, delta))
+    }
+
+    /// Opens a delta bundle, which is the place `number`, over others of these places.
+    fn of_delta(
+        &self,
+        number: usize,
+        delta: &Delta,
+        files: &[Option<Head>],
+        passed: &[usize],
+        progress: &Progress,
+    ) -> Result<Held, Error> {
+        let path = self.places.get(number).map_or(Path::new(""), |place| Path::new(place));
+        if passed.len() > LINKS_MAX {
+            return Err(Error::unexpected(
+                path,
+                &format!("is the base of more than {LINKS_MAX} deltas over each other"),
+            ));
+        }
+        let of_bundle = |error: Error| error.of_bundle(path);
+        let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Unopened::open_any).map_err(of_bundle)?;
+        let (input, Opened::Delta(own)) = opened else {
+            return Err(Error::unexpected(path, "was replaced while it was read"));
+        };
+        let (mut found, mut links) = (Vec::new(), Vec::new());
+        for (number, held) in self.held_over(&own, files, passed, progress)?.into_iter().enumerate() {
+            if !held.bases.is_empty() {
+                links.push(number);
+            }
+            links.extend(held.links);
+            found.extend(held.bases);
+        }
+        let (Opened::Whole(bundle), bases) = assemble(own, path, found, &[])? else {
+            return Err(Error::unexpected(path, "was replaced while it was read"));
+        };
+        let base = Base::of_delta(input, bundle, bases, self.jobs.max(1)).map_err(of_bundle)?;
+        Ok(Held { links, ..Held::of(vec![base], delta) })
     }
 
     /// Opens a directory as a base. The ref of a tree without a record is known only from the delta, which names the refs of its first base alone:
@@ -194,7 +270,16 @@ fn number_of(base: &Base, delta: &Delta) -> Option<usize> {
     delta.bases().iter().position(|declared| declared.index_digest == digest)
 }
 
+/// Returns whether a bundle installs one of the bases of a delta bundle.
+fn is_base_of(head: &Head, delta: &Delta) -> bool {
+    delta.bases().iter().any(|base| base.index_digest == head.root().contents.index_digest)
+}
+
 impl Held {
+    fn none(instead: String) -> Self {
+        Self { bases: Vec::new(), links: Vec::new(), is_empty: false, instead }
+    }
+
     fn of(candidates: Vec<Base>, delta: &Delta) -> Self {
         let instead = match &candidates[..] {
             [] => "nothing was installed there".to_owned(),
@@ -202,7 +287,7 @@ impl Held {
         };
         let is_empty = candidates.is_empty();
         let numbered = candidates.into_iter().filter_map(|base| Some((number_of(&base, delta)?, base)));
-        Self { bases: numbered.collect(), is_empty, instead }
+        Self { bases: numbered.collect(), links: Vec::new(), is_empty, instead }
     }
 }
 

@@ -4,6 +4,7 @@
 //! from one has been compared with its object's id.
 
 mod bundle;
+mod chained;
 mod check;
 mod commits;
 mod directory;

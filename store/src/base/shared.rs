@@ -34,9 +34,10 @@ impl<'a> SharedBases<'a> {
             opened => return Ok((opened, Bases::default())),
         };
         let (mut found, mut instead) = (Vec::new(), Vec::new());
-        let held = self.given.held(&delta, progress)?.into_iter();
-        for ((held, place), used) in held.zip(&self.given.places).zip(&mut self.used) {
-            *used |= !held.bases.is_empty();
+        let all = self.given.held(&delta, progress)?;
+        let links: Vec<usize> = all.iter().flat_map(|held| &held.links).copied().collect();
+        for (number, ((held, place), used)) in all.into_iter().zip(&self.given.places).zip(&mut self.used).enumerate() {
+            *used |= !held.bases.is_empty() || links.contains(&number);
             // A place that another bundle uses was given for that one.
             if !*used {
                 instead.push(format!("{}: {}", Path::new(place).display(), held.instead));

@@ -22,7 +22,8 @@ use super::trust_args::AdmitArgs;
 ///
 /// Nothing is unpacked: mount decodes only the chunks that are needed, and compares each with its digest before it returns a byte of it.
 /// Reading a damaged file fails with an I/O error, and mount prints the chunk and its offset. If the medium is pulled out, reads from it fail
-/// until it is back. If several bundles are given, the last is mounted, and the others are its bases. A single ref, or the one chosen with
+/// until it is back. If a full bundle and deltas are given, in any order, the version to which they lead is mounted; of a channel's directory or address, its newest
+/// version. A single ref, or the one chosen with
 /// --ref, becomes the root of the mount; several refs become directories in it.
 ///
 /// The mount is read-only, and follows the owners and modes in the bundle. mount stays in the foreground until the directory is unmounted
@@ -40,14 +41,15 @@ sealift mount [OPTIONS] <BUNDLE>... <MOUNTPOINT>
 #[command(after_long_help = "\
 Examples:
   sealift mount os.sealift /mnt --trust /etc/sealift/allowed_signers
-  sealift mount os-2.sealift os-2-to-3.sealift /mnt
+  sealift mount os-2.sealift os-2-to-3.sealift os-3-to-4.sealift /mnt
+  sealift mount https://example.org/os/ /mnt
   sealift mount apps.sealift /srv/editor --ref editor
   sealift mount os.sealift mnt --record start.order
   sealift unpack os.sealift composefs:/sysroot/composefs --seal try
   sealift mount composefs:/sysroot/composefs os /mnt
   sealift mount composefs:/srv/store app/main /srv/app --trust allowed_signers")]
 pub(crate) struct Mount {
-    /// The bundle, after the bases of a delta, and then an existing directory to mount on
+    /// The bundle, with a delta also its bases, or a channel's directory or address; and then an existing directory to mount on
     #[arg(value_name = "BUNDLE|MOUNTPOINT", value_hint = ValueHint::AnyPath, required = true)]
     paths: Vec<PathBuf>,
     /// Mount only this ref; repeatable
@@ -100,7 +102,7 @@ impl Mount {
         };
         let first = before.first().unwrap_or(last);
         match TargetKind::of(first) {
-            (TargetKind::Directory, _) => self.run_bundle(last, before, mountpoint),
+            (TargetKind::Directory, _) => self.run_bundle([before, &[last.clone()]].concat(), mountpoint),
             (TargetKind::Composefs, store) if before.len() == 1 => {
                 let is_served = self.allow_other || self.dev_suid || self.record.is_some() || self.cache.is_some();
                 if !self.references.is_empty() || self.base.is_given() || is_served {

@@ -6,17 +6,21 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealift::Output;
+use sealift::Progress;
+use sealift::fs::is_directory;
 use sealift::in_place::{Fault, ReadOptions};
 use sealift::mount::{Mount as Mounted, MountOptions, Recording, Unmounter};
-use sealift::{Input, Progress};
+use sealift::trust::TargetKind;
 use serde::Serialize;
 
 use super::Mount;
+use crate::bundle::BundleArg;
 use crate::escape;
 use crate::failure::{About as _, Failure, complain};
 use crate::interrupt;
 use crate::order::print_profile;
 use crate::output;
+use crate::reading::Reading;
 use crate::show::{BOLD, Show, json_line};
 use crate::signers::Signers;
 use crate::trust_args::Judge;
@@ -47,14 +51,15 @@ struct JsonMount<'a> {
 }
 
 impl Mount {
-    /// Mounts `bundle`, over its bases in `before`.
-    pub(super) fn run_bundle(&self, bundle: &Path, before: &[PathBuf], mountpoint: &Path) -> Result<(), Failure> {
-        if bundle == Path::new("-") {
+    /// Mounts a bundle, of several the one that is over the others.
+    pub(super) fn run_bundle(&self, bundles: Vec<PathBuf>, mountpoint: &Path) -> Result<(), Failure> {
+        if bundles.iter().any(|bundle| bundle == Path::new("-")) {
             return Err(Failure::usage("a bundle is mounted from a file, not from standard input"));
         }
         let judge = self.trust.load()?;
-        let mut bases = self.base.given(self.jobs, self.trust.state());
-        bases.places.extend(before.iter().map(|path| path.as_os_str().to_owned()));
+        let Reading { bundle: given, base } = self.reading(bundles, &judge)?;
+        let bundle = &*given.bundle;
+        let bases = base.given(self.jobs, self.trust.state());
         let options = MountOptions {
             refs: self.references.clone(),
             read: ReadOptions { jobs: self.jobs.count(), cache_bytes: self.cache_bytes() },
@@ -70,7 +75,7 @@ impl Mount {
         let record = record.transpose()?;
         let (json, name) = (self.show.json, bundle.to_owned());
         let report = move |fault: &Fault| complain(fault.error.word(), &format!("{}: {fault}", name.display()), json);
-        let input = Input::open(bundle)?;
+        let input = given.open()?;
         let listen = if record.is_some() { interrupt::serve_patiently } else { interrupt::serve };
         let serving = Serving { was_stopped: false, unmounter: None, record, show: self.show };
         let serving = Arc::new(Mutex::new(serving));
@@ -99,6 +104,19 @@ impl Mount {
         served?;
         // A closed pipe is no failure of the mount.
         crate::failure::verdict_printed(told)
+    }
+
+    /// Returns what is mounted. A base may also be a directory to which it was unpacked; the bundle follows it.
+    fn reading(&self, mut bundles: Vec<PathBuf>, judge: &Judge) -> Result<Reading, Failure> {
+        let mut has_directory = false;
+        for bundle in &bundles {
+            has_directory |= TargetKind::of(bundle).0 != TargetKind::Directory || is_directory(bundle)?;
+        }
+        if bundles.len() > 1 && has_directory {
+            let last = bundles.pop().unwrap_or_default();
+            return Ok(Reading { bundle: BundleArg::of(last), base: self.base.and(&bundles) });
+        }
+        Reading::of(bundles, self.base.clone(), || Ok(judge.guard().clone()))
     }
 
     /// Reports the mount: on standard error, since it goes on, or as a line of JSON on standard output.

@@ -30,8 +30,9 @@ use super::adopt;
 use super::advice::ADD_CERTIFICATE;
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
-use super::failure::{About as _, Failure, shown};
+use super::failure::{About as _, Failure};
 use super::progress_display;
+use super::reading::channel_at;
 use super::several::Several;
 use super::then::{self, CommandEnd};
 use super::trust_args::Judge;
@@ -70,16 +71,8 @@ impl Unpack {
         }
         if let [place] = &paths[..]
             && is_address(place)
-            && place
-                .as_os_str()
-                .as_encoded_bytes()
-                .split(|byte| *byte == b'?')
-                .next()
-                .is_some_and(|path| path.ends_with(b"/"))
+            && let Some(channel) = channel_at(place)?
         {
-            let Some(channel) = Channel::open(place).about(&Channel::list_in(place))? else {
-                return Err(Failure::usage(format!("{}: there is no channel: the address has no list", shown(place))));
-            };
             return self.take_channel(&channel, &place.clone());
         }
         if let ([bundle], None) = (&paths[..], &self.name)
