@@ -112,7 +112,7 @@ impl Channel {
         let Some((newest, bases)) = way.as_ref().and_then(|rows| rows.split_last()) else {
             let version = highest.unwrap_or_default();
             let problem = format!("has no full bundle that leads to version {version}, the newest in its list");
-            return Err(Error::unexpected(&self.place, &problem));
+            return Err(Error::unexpected(&self.place, problem));
         };
         for row in bases.iter().chain([newest]) {
             self.open_file(row, limits.clone())?;

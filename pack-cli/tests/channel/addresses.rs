@@ -65,6 +65,123 @@ fn a_channel_is_taken_by_http_as_from_a_directory() {
     desk.refused(&format!("unpack {} new --trust signers", nginx.at("os/")), 2, "no channel");
 }
 
+/// Writes a tree of small files in directories, as packages have them.
+fn packages(desk: &Desk) {
+    for package in 0..40_u64 {
+        for file in 0..40_u64 {
+            desk.write(&format!("os/{package:02}/{file:02}"), noise(1 + package * 40 + file, 6000));
+        }
+    }
+}
+
+#[test]
+fn of_a_full_bundle_only_missing_chunks_are_fetched() {
+    const PACK: &str = "--composefs --chunk-size 64KiB --name os --key release -q";
+    let desk = new_desk();
+    packages(&desk);
+    desk.good(&format!("pack os -o os-1.sealift --bundle-version 1 {PACK}"));
+    let nginx = Nginx::of(&desk);
+    let targets = ["target", "composefs:store"];
+    for target in targets {
+        desk.good(&format!("unpack os-1.sealift {target} --trust signers"));
+    }
+    // A tenth of the files, in a tenth of the directories.
+    for package in ["07", "19", "20", "33"] {
+        for file in 0..40_u64 {
+            desk.write(&format!("os/{package}/{file:02}"), noise(9000 + file, 6000 + package.len()));
+        }
+    }
+    desk.good(&format!("pack os -o os-2.sealift --bundle-version 2 {PACK}"));
+    let whole = u64::try_from(desk.read("os-2.sealift").len()).unwrap();
+    nginx.sent("/os-2.sealift");
+    for target in targets {
+        let update = if target == "target" { "--update" } else { "" };
+        let take = format!("unpack {} {target} {update} --trust signers", nginx.at("os-2.sealift"));
+        let plan = desk.json(&format!("{take} --dry-run --json"));
+        let (_, bytes) = nginx.sent("/os-2.sealift");
+        assert!(bytes <= 1 << 20, "{target}: {bytes} bytes for a plan");
+        let planned = plan["read_bytes"].as_u64().or_else(|| plan["stored_bytes"].as_u64()).unwrap();
+        assert!(planned > 0 && planned < whole / 5, "{target}: {planned} of {whole}");
+        desk.good(&take);
+        let (requests, bytes) = nginx.sent("/os-2.sealift");
+        assert!(bytes < whole / 4 && requests <= 8, "{target}: {bytes} bytes of {whole} in {requests} requests");
+    }
+    desk.assert_same("os", "target");
+}
+
+#[test]
+fn a_repository_fetches_only_missing_chunks() {
+    if !sealift_desk::has(&["ostree"]) {
+        return;
+    }
+    let desk = new_desk();
+    packages(&desk);
+    let ostree = |line: &str| {
+        let (status, said) = sealift_desk::told(&mut desk.shell(&format!("ostree {line}")));
+        assert_eq!(status, Some(0), "{line}: {said}");
+    };
+    ostree("--repo=source init --mode=bare-user");
+    ostree("--repo=there init --mode=bare-user");
+    let nginx = Nginx::of(&desk);
+    for version in 1..=2 {
+        if version == 2 {
+            for file in 0..40_u64 {
+                desk.write(&format!("os/19/{file:02}"), noise(9000 + file, 6000));
+            }
+        }
+        ostree("--repo=source commit -b os --tree=dir=os --no-xattrs");
+        let pack = "--chunk-size 64KiB --name os --key release --force -q";
+        desk.good(&format!("pack ostree:source --ref os -o os.sealift --bundle-version {version} {pack}"));
+        nginx.sent("/os.sealift");
+        desk.good(&format!("unpack {} ostree:there --trust signers", nginx.at("os.sealift")));
+    }
+    let (requests, bytes) = nginx.sent("/os.sealift");
+    let whole = u64::try_from(desk.read("os.sealift").len()).unwrap();
+    assert!(bytes < whole / 4 && requests <= 8, "{bytes} bytes of {whole} in {requests} requests");
+    ostree("--repo=there fsck");
+}
+
+#[test]
+fn a_certificate_is_checked_against_known_authorities() {
+    let desk = new_desk();
+    large(&desk, 1 << 20);
+    let make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=ca -keyout ca.key -out ca.pem -addext basicConstraints=critical,CA:true 2>&1 && \
+        openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=host -keyout host.key -out host.csr 2>&1 && \
+        printf 'subjectAltName=IP:127.0.0.1' > ext && \
+        openssl x509 -req -in host.csr -CA ca.pem -CAkey ca.key -CAcreateserial -extfile ext -out host.pem 2>&1";
+    let (status, said) = sealift_desk::told(&mut desk.shell(make));
+    assert_eq!(status, Some(0), "{said}");
+    let nginx = Nginx::by_https(&desk, "host.pem", "host.key");
+    let address = nginx.at("os.sealift").replace("http://", "https://");
+    let with = |line: &str, file: &str| {
+        let mut command = desk.command(line);
+        command.env("SSL_CERT_FILE", desk.path(file));
+        sealift_desk::told(&mut command)
+    };
+    desk.write("none.pem", "");
+    let (status, said) = with(&format!("info {address}"), "none.pem");
+    assert!(status == Some(2) && said.contains("SSL_CERT_FILE can name a file"), "{status:?} {said}");
+    let (status, said) = with(&format!("unpack {address} target --trust signers"), "ca.pem");
+    assert_eq!(status, Some(0), "{said}");
+    desk.assert_same("os", "target");
+    // The certificate is of an address, not of this name.
+    let (status, said) = with(&format!("info {}", address.replace("127.0.0.1", "localhost")), "ca.pem");
+    assert!(status == Some(2) && said.contains("TLS"), "{status:?} {said}");
+    let (status, said) = with(&format!("info {address}"), "missing.pem");
+    assert!(status == Some(2) && said.contains("missing.pem"), "{status:?} {said}");
+}
+
+#[test]
+fn a_server_that_trickles_is_left_in_time() {
+    let desk = new_desk();
+    let address = lying(large(&desk, 1 << 20), Lie::Trickle);
+    let start = std::time::Instant::now();
+    let (status, said) = desk.run(&format!("unpack {address} target --trust signers"));
+    assert!(status == Some(2) && said.contains("next to nothing"), "{status:?} {said}");
+    assert!(start.elapsed() < std::time::Duration::from_secs(60), "{:?}", start.elapsed());
+    assert!(!desk.path("target").exists());
+}
+
 #[test]
 fn secrets_in_addresses_are_not_shown() {
     let desk = new_desk();

@@ -17,6 +17,17 @@ pub(crate) struct Nginx {
 
 impl Nginx {
     pub(crate) fn of(desk: &Desk) -> Self {
+        Self::with(desk, "")
+    }
+
+    /// Serves by https, with the certificate and the key in these files of the folder.
+    pub(crate) fn by_https(desk: &Desk, certificate: &str, key: &str) -> Self {
+        let [certificate, key] = [certificate, key].map(|file| desk.path(file).display().to_string());
+        Self::with(desk, &format!("ssl_certificate {certificate}; ssl_certificate_key {key};"))
+    }
+
+    fn with(desk: &Desk, tls: &str) -> Self {
+        let ssl = if tls.is_empty() { "" } else { "ssl" };
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let root = desk.path("");
         let root = root.display();
@@ -31,7 +42,7 @@ impl Nginx {
                     uwsgi_temp_path {root}/nginx.4; scgi_temp_path {root}/nginx.5;
                     log_format own '$request_method $uri $status $body_bytes_sent $args'; access_log {root}/nginx.log own;
                     server {{
-                        listen 127.0.0.1:{port}; root {root};
+                        listen 127.0.0.1:{port} {ssl}; root {root}; {tls}
                         location /whole/ {{ alias {root}/channel/; max_ranges 0; }}
                     }}
                 }}"
@@ -99,6 +110,10 @@ pub(crate) enum Lie {
     Moved,
     /// The last byte of the file is another.
     OtherBytes,
+    /// It has no ranges, and sends a byte now and then.
+    Trickle,
+    /// It answers nothing from the second request on.
+    Silent,
 }
 
 /// Serves bytes at any path, until the process ends. Returns the address.
@@ -143,6 +158,17 @@ fn answer(stream: TcpStream, bytes: &[u8], lie: Lie, answers: &AtomicUsize) -> O
         if lie == Lie::Busy && number.is_multiple_of(2) {
             write!(stream, "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n").ok()?;
             continue;
+        }
+        if lie == Lie::Trickle {
+            write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", bytes.len()).ok()?;
+            for byte in bytes {
+                stream.write_all(&[*byte]).ok()?;
+                std::thread::sleep(std::time::Duration::from_millis(100));
+            }
+            continue;
+        }
+        if lie == Lie::Silent && !is_first {
+            std::thread::sleep(std::time::Duration::from_secs(600));
         }
         let etag = if lie == Lie::Changed && !is_first { "\"new\"" } else { "\"old\"" };
         if lie == Lie::Whole && !is_first {

@@ -182,7 +182,7 @@ impl GivenBases {
         if passed.len() > LINKS_MAX {
             return Err(Error::unexpected(
                 path,
-                &format!("is the base of more than {LINKS_MAX} deltas over each other"),
+                format!("is the base of more than {LINKS_MAX} deltas over each other"),
             ));
         }
         let of_bundle = |error: Error| error.of_bundle(path);

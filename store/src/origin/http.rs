@@ -1,10 +1,15 @@
 //! A bundle at an address, read by ranges (RFC 9110, section 14).
 
+mod paced;
+mod segment;
+
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use rustls::CertificateError;
 use sealift_format::num::{self, wide};
 use ureq::config::RedirectAuthHeaders;
 use ureq::http::header::{CONTENT_RANGE, ETAG, IF_RANGE, LAST_MODIFIED, LOCATION, RANGE};
@@ -13,6 +18,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body};
 
 use super::address::with_secrets;
+use paced::Paced;
+use segment::{SEGMENT, Segment, merged};
 
 /// How long a server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -28,10 +35,6 @@ const PROGRESS: u64 = 64 << 10;
 const FIRST: u64 = 256 << 10;
 /// Bytes of a request of what is not known to be wanted.
 const BLOCK: u64 = 128 << 10;
-/// The largest request of what is known to be wanted.
-const SEGMENT: u64 = 4 << 20;
-/// Bytes between two wanted ranges that are read with them rather than by another request.
-const GAP: u64 = 32 << 10;
 /// The segments that are requested at once.
 const AT_ONCE: usize = 4;
 /// The segments that are kept.
@@ -68,12 +71,6 @@ struct State {
     wanted: Vec<Segment>,
     /// Ranges that were read or are on their way, the oldest first.
     segments: Vec<(Segment, Arrival)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Segment {
-    start: u64,
-    end: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -126,7 +123,7 @@ impl Http {
         let response = get(agent, address, Segment { start: 0, end: FIRST }, &Validator::default())?;
         match response.status() {
             status if status.is_redirection() => Ok(Begun::Redirected(Box::new(response))),
-            StatusCode::OK => Ok(Begun::Found(Found::Whole(Box::new(response.into_body().into_reader())))),
+            StatusCode::OK => Ok(Begun::Found(Found::Whole(Box::new(Paced::new(response.into_body().into_reader()))))),
             StatusCode::PARTIAL_CONTENT => {
                 let (start, end, len) = content_range(response.headers())?;
                 if start != 0 || end != FIRST.min(len) {
@@ -157,22 +154,12 @@ impl Http {
     }
 
     /// Says which ranges will be read: they are requested before they are asked for, several at once.
-    pub(super) fn expect(&self, ranges: impl Iterator<Item = std::ops::Range<u64>>) {
-        let mut wanted: Vec<Segment> = Vec::new();
-        let mut ranges: Vec<_> = ranges.collect();
+    pub(super) fn expect(&self, ranges: impl Iterator<Item = Range<u64>>) {
+        let mut ranges: Vec<_> =
+            ranges.map(|Range { start, end }| Segment { start, end: end.min(self.own.len) }).collect();
+        ranges.retain(|range| range.start < range.end);
         ranges.sort_unstable_by_key(|range| range.start);
-        for range in ranges {
-            let end = range.end.min(self.own.len);
-            match wanted.last_mut() {
-                Some(last)
-                    if range.start <= last.end.saturating_add(GAP) && end.saturating_sub(last.start) <= SEGMENT =>
-                {
-                    last.end = last.end.max(end);
-                }
-                _ => wanted.push(Segment { start: range.start, end }),
-            }
-        }
-        self.own.state.lock().wanted = wanted;
+        self.own.state.lock().wanted = merged(ranges);
     }
 
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -207,16 +194,6 @@ impl Http {
                 }
             }
         }
-    }
-}
-
-impl Segment {
-    fn contains(self, offset: u64) -> bool {
-        (self.start..self.end).contains(&offset)
-    }
-
-    fn len(self) -> u64 {
-        self.end - self.start
     }
 }
 
@@ -360,16 +337,29 @@ fn get(agent: &Agent, address: &str, range: Segment, validator: &Validator) -> i
 /// Returns the error as one of input and output, without the address, which may have secrets.
 fn without_address(error: ureq::Error) -> io::Error {
     match error {
-        ureq::Error::Io(error) => io::Error::new(error.kind(), error.kind().to_string()),
+        ureq::Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+            Some(error) => tls_error(error),
+            None => io::Error::new(error.kind(), error.kind().to_string()),
+        },
         ureq::Error::Timeout(_) => io::Error::new(io::ErrorKind::TimedOut, "the server sent nothing for too long"),
-        ureq::Error::HostNotFound => io::Error::new(io::ErrorKind::NotFound, "no such host"),
+        ureq::Error::HostNotFound => io::Error::new(io::ErrorKind::HostUnreachable, "no such host"),
         ureq::Error::ConnectionFailed => {
             io::Error::new(io::ErrorKind::ConnectionRefused, "no connection to the server")
         }
         ureq::Error::BadUri(_) | ureq::Error::Http(_) => io::Error::new(io::ErrorKind::InvalidInput, "not an address"),
-        ureq::Error::Rustls(error) => io::Error::new(io::ErrorKind::PermissionDenied, format!("TLS: {error}")),
+        ureq::Error::Rustls(error) => tls_error(&error),
         _ => io::Error::new(io::ErrorKind::InvalidData, "the server's answer is not HTTP"),
     }
+}
+
+fn tls_error(error: &rustls::Error) -> io::Error {
+    let why = match error {
+        rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer) => {
+            "the server's certificate is not by an authority that this machine knows; SSL_CERT_FILE can name a file with the authority's certificate".to_owned()
+        }
+        other => other.to_string(),
+    };
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("TLS: {why}"))
 }
 
 fn lie(what: &str) -> io::Error {
@@ -397,7 +387,7 @@ fn is_transient(status: StatusCode) -> bool {
 
 fn may_repeat(error: &io::Error) -> bool {
     use io::ErrorKind::*;
-    !matches!(error.kind(), InvalidData | InvalidInput | NotFound | PermissionDenied)
+    !matches!(error.kind(), InvalidData | InvalidInput | NotFound | PermissionDenied | HostUnreachable)
 }
 
 /// Returns start, end and length of the whole, of `bytes START-LAST/LENGTH`.
@@ -441,7 +431,7 @@ fn redirected(address: &str, response: &Response<Body>, redirects: u32) -> io::R
 
 /// Appends so many bytes of an answer, or those that come.
 fn read_body(body: Body, len: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let came = body.into_reader().take(len).read_to_end(bytes);
+    let came = Paced::new(body.into_reader()).take(len).read_to_end(bytes);
     match came {
         Ok(came) if wide(came) == len => Ok(()),
         // Not the end of the file, as UnexpectedEof would say.
@@ -484,7 +474,12 @@ fn roots() -> io::Result<RootCerts> {
     ];
     let given = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
     let pem = match &given {
-        Some(file) => std::fs::read(file)?,
+        Some(file) => std::fs::read(file).map_err(|error| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("the file of SSL_CERT_FILE, {}: {error}", file.display()),
+            )
+        })?,
         // Without any, http still works, and https says that the issuer is unknown.
         None => FILES.iter().find_map(|file| std::fs::read(file).ok()).unwrap_or_default(),
     };

@@ -1,0 +1,39 @@
+//! Answers of a server that trickles.
+
+use std::io::{self, Read};
+use std::time::{Duration, Instant};
+
+use sealift_format::num::wide;
+
+use super::SILENCE;
+
+/// A server that sends fewer bytes than this in that time counts as one that sends nothing.
+const SLOW: u64 = 32 << 10;
+
+/// An answer that ends with an error if it trickles. Only the time in which its bytes are waited for counts.
+pub(super) struct Paced<R> {
+    answer: R,
+    waited: Duration,
+    came: u64,
+}
+
+impl<R> Paced<R> {
+    pub(super) fn new(answer: R) -> Self {
+        Self { answer, waited: Duration::ZERO, came: 0 }
+    }
+}
+
+impl<R: Read> Read for Paced<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let start = Instant::now();
+        let len = self.answer.read(buffer)?;
+        self.waited += start.elapsed();
+        self.came += wide(len);
+        if self.came >= SLOW {
+            (self.waited, self.came) = (Duration::ZERO, 0);
+        } else if self.waited > SILENCE && len > 0 {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "the server sent next to nothing for too long"));
+        }
+        Ok(len)
+    }
+}
