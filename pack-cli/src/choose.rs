@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use sealift_store::fs::found::{found_at, is_directory};
-use sealift_store::{OpenVolume, VolumeSet, by_set};
+use sealift_store::{OpenVolume, VolumeSet, by_set, is_address};
 
 use crate::channel::{Edge, cheapest};
 use crate::trust::Guard;
@@ -122,7 +122,9 @@ pub fn choose(
     }
     for (path, error) in unread {
         let is_same = |group: &&mut Group| {
-            group.volumes.is_empty() && is_damaged_copy(&path, &group.head).is_ok_and(|is_copy| is_copy)
+            group.volumes.is_empty()
+                && !is_address(&path)
+                && is_damaged_copy(&path, &group.head).is_ok_and(|is_copy| is_copy)
         };
         match groups.iter_mut().find(is_same) {
             Some(group) => group.paths.push(path),
@@ -188,6 +190,7 @@ impl Heads {
         for mut volumes in by_set(files(paths)?) {
             let Some(path) = volumes.first().cloned() else { continue };
             let input = match volumes.len() {
+                1 if paths.len() > 1 => Input::open_mirror(&path),
                 1 => Input::open(&path),
                 _ => VolumeSet::of_files(&volumes).map(|set| Input::volumes(&path, set)),
             };

@@ -11,7 +11,7 @@ use sealift_format::{Bundle, Chunk, Error as FormatError, Head, Limits, Opened, 
 
 use crate::Error;
 use crate::fs::unnamed::unnamed_file;
-use crate::origin::{At, Origin, VolumeSet, copies, is_address, without_secrets};
+use crate::origin::{At, Origin, Patience, VolumeSet, copies, is_address, without_secrets};
 
 /// The source of a bundle's bytes.
 pub struct Input {
@@ -48,9 +48,21 @@ impl Input {
     /// # Errors
     /// Returns an error if it cannot be opened, or if volumes are missing, damaged or of several bundles.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, Patience::Long)
+    }
+
+    /// Opens one of several places that have the same bundle: as [`Self::open`], but a server that does not answer is given up sooner.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_mirror(path: &Path) -> Result<Self, Error> {
+        Self::open_with(path, Patience::Short)
+    }
+
+    fn open_with(path: &Path, patience: Patience) -> Result<Self, Error> {
         if is_address(path) {
             let path = without_secrets(path);
-            return match Origin::at(&path).map_err(|error| Error::io("read", &path, error))? {
+            return match Origin::at(&path, patience).map_err(|error| Error::io("read", &path, error))? {
                 At::Origin(origin) => Ok(Self { path, from: From::Origin(Arc::new(origin)) }),
                 At::Pipe(pipe) => Ok(Self { path, from: From::Pipe { pipe, at: 0 } }),
             };
@@ -70,7 +82,7 @@ impl Input {
     }
 
     /// Opens files that hold the same bundle, to be read as one: what is damaged in one of them is read from the next. The head is that of the first
-    /// file in which it is whole.
+    /// file in which it is whole. An address among them that cannot be read, or sends something else, is left: [`Origin::copies`] says why.
     ///
     /// # Errors
     /// Returns an error if a file cannot be opened, is a pipe, or holds another bundle, or if none has a head.

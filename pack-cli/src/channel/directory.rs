@@ -1,10 +1,12 @@
 //! A channel in a directory, or at an address.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use sealift_store::fs::found::is_directory;
+use sealift_store::threads::parallel::map;
 use sealift_store::{address_beside, is_address, read_at_address};
 
 use super::{Chain, Edge, ListedFile, SignedList, cheapest};
@@ -15,6 +17,8 @@ use crate::{Error, Head, Input, Limits};
 #[derive(Debug)]
 pub struct Channel {
     place: PathBuf,
+    /// Other addresses that have its files.
+    mirrors: Vec<PathBuf>,
     list: SignedList,
 }
 
@@ -27,7 +31,14 @@ impl Channel {
         let path = list_path(directory);
         let Some(bytes) = read(&path)? else { return Ok(None) };
         let list = SignedList::parse(&bytes).map_err(|error| fault(&path, &error))?;
-        Ok(Some(Self { place: directory.to_owned(), list }))
+        Ok(Some(Self { place: directory.to_owned(), mirrors: Vec::new(), list }))
+    }
+
+    /// Returns whether this is the address of a directory: it ends with a slash.
+    #[must_use]
+    pub fn is_address(place: &Path) -> bool {
+        let address = place.to_string_lossy();
+        is_address(place) && address.split(['?', '#']).next().is_some_and(|path| path.ends_with('/'))
     }
 
     /// Opens the channel at a place, if it is one: a directory with a list, or an address that ends with a slash. `None` for anything else.
@@ -38,14 +49,52 @@ impl Channel {
         if !is_address(place) {
             return if is_directory(place)? { Self::open(place) } else { Ok(None) };
         }
-        let address = place.to_string_lossy();
-        if !address.split(['?', '#']).next().is_some_and(|path| path.ends_with('/')) {
+        if !Self::is_address(place) {
             return Ok(None);
         }
         match Self::open(place)? {
             Some(channel) => Ok(Some(channel)),
             None => Err(Error::unexpected(place, "is no channel: the address has no list")),
         }
+    }
+
+    /// Opens a channel at several addresses, of which each may have the files that the newest list names. That list is the one with the highest
+    /// sequence of those that are accepted. Returns also the addresses that are left, each with the reason.
+    ///
+    /// # Errors
+    /// Returns the error of the first address if none has a list that is accepted.
+    pub fn of_mirrors(places: &[PathBuf], guard: &Guard) -> Result<(Self, Vec<(PathBuf, Error)>), Error> {
+        let open = |place: &PathBuf| {
+            let channel = Self::at(place)?.ok_or_else(|| Error::unexpected(place, "is no channel"))?;
+            channel.judge(guard)?;
+            Ok(channel)
+        };
+        // Servers are waited for at the same time.
+        let opened = map(places.len(), places, |place| Ok(open(place)))?;
+        let (mut channels, mut left) = (Vec::new(), Vec::new());
+        for (place, channel) in places.iter().zip(opened) {
+            match channel {
+                Ok(channel) => channels.push(channel),
+                Err(error) => left.push((place.clone(), error)),
+            }
+        }
+        // Of equal ones, the first.
+        channels.sort_by_key(|channel| Reverse(channel.list.list().sequence));
+        let mut channels = channels.into_iter();
+        let Some(mut newest) = channels.next() else {
+            let none = || Error::Usage("give the address of a channel".into());
+            return Err(left.into_iter().next().map_or_else(none, |(_, error)| error));
+        };
+        for other in channels {
+            let (own, name) = (&newest.list.list().name, &other.list.list().name);
+            if own == name {
+                newest.mirrors.push(other.place);
+            } else {
+                let why = format!("is a channel of {name}, and {} one of {own}", newest.place.display());
+                left.push((other.place.clone(), Error::unexpected(&other.place, why)));
+            }
+        }
+        Ok((newest, left))
     }
 
     /// Returns its directory or address.
@@ -80,17 +129,39 @@ impl Channel {
         place_of(&self.place, &row.file)
     }
 
-    /// Opens a file of the channel.
+    /// Returns the other places of a file of the channel.
+    #[must_use]
+    pub fn copies_of(&self, row: &ListedFile) -> Vec<PathBuf> {
+        self.mirrors.iter().map(|place| place_of(place, &row.file)).collect()
+    }
+
+    /// Opens a file of the channel, at the first of its addresses that has it.
     ///
     /// # Errors
-    /// Returns an error if it cannot be read, or is not the bundle that the list names.
+    /// Returns the error of the first address if it cannot be read from any, or is not the bundle that the list names.
     pub fn open_file(&self, row: &ListedFile, limits: Limits) -> Result<Head, Error> {
         let path = self.path_of(row);
-        let head = Input::open(&path)?.read_head(limits)?;
+        if self.mirrors.is_empty() {
+            return self.check_file(row, &path, Input::open(&path)?.read_head(limits)?);
+        }
+        let mut failed = None;
+        for path in std::iter::once(path).chain(self.copies_of(row)) {
+            let head = Input::open_mirror(&path).and_then(|mut input| input.read_head(limits.clone()));
+            match head.and_then(|head| self.check_file(row, &path, head)) {
+                Ok(head) => return Ok(head),
+                Err(error) => {
+                    failed.get_or_insert(error);
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::Usage("give the address of a channel".into())))
+    }
+
+    fn check_file(&self, row: &ListedFile, path: &Path, head: Head) -> Result<Head, Error> {
         let identity = &head.root().identity;
         let (name, is_named) = (&self.list.list().name, identity.version == row.version);
         if identity.name != *name || !is_named || head.root_digest() != row.root_digest {
-            return Err(Error::unexpected(&path, "is not the bundle that the channel's list names"));
+            return Err(Error::unexpected(path, "is not the bundle that the channel's list names"));
         }
         Ok(head)
     }

@@ -23,6 +23,8 @@ pub(crate) fn tell(show: Show, copies: &[CopyStats]) {
         if show.json {
             // If standard error is closed, there is nobody to tell.
             anstream::eprintln!("{}", serde_json::to_string(&Line { copy }).unwrap_or_default());
+        } else if let Some(why) = &copy.left {
+            show.warn(&format!("{} was left: {why}", shown(&copy.path)));
         } else if !copy.damaged.is_empty() {
             show.warn(&format!("{} is damaged: {}; replace this copy", shown(&copy.path), ranges(&copy.damaged)));
         }

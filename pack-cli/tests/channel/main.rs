@@ -5,6 +5,7 @@ mod addresses;
 mod chains;
 mod devices;
 mod killed;
+mod mirrors;
 mod planned;
 mod published;
 mod read;

@@ -23,10 +23,14 @@ use segment::{SEGMENT, Segment, merged};
 
 /// How long a server may send nothing.
 const SILENCE: Duration = Duration::from_secs(30);
+/// How long one of several may that have the same file.
+const SHORT_SILENCE: Duration = Duration::from_secs(10);
 /// How long a whole request may take: bytes that came are kept.
 const REQUEST: Duration = Duration::from_secs(300);
-/// How often a request is repeated that brought nothing.
+/// How often a request is sent that brings nothing.
 const TRIES: u32 = 5;
+/// How often to one of several servers that have the same file.
+const FEW_TRIES: u32 = 2;
 /// The wait before it is repeated, which doubles each time.
 const PAUSE: Duration = Duration::from_millis(250);
 /// The fewest bytes with which a request counts as one that brought something.
@@ -42,6 +46,31 @@ const KEPT: usize = 12;
 /// Redirects that are followed.
 const REDIRECTS: u32 = 5;
 
+/// How long a server is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It is the only one that has the file.
+    Long,
+    /// Others have the file as well.
+    Short,
+}
+
+impl Patience {
+    fn silence(self) -> Duration {
+        match self {
+            Self::Long => SILENCE,
+            Self::Short => SHORT_SILENCE,
+        }
+    }
+
+    fn tries(self) -> u32 {
+        match self {
+            Self::Long => TRIES,
+            Self::Short => FEW_TRIES,
+        }
+    }
+}
+
 /// A file at an address.
 #[derive(Debug)]
 pub(super) struct Http {
@@ -52,6 +81,7 @@ pub(super) struct Http {
 struct Shared {
     agent: Agent,
     address: String,
+    patience: Patience,
     len: u64,
     validator: Validator,
     state: Mutex<State>,
@@ -96,12 +126,12 @@ enum Begun {
 
 impl Http {
     /// Asks for the beginning of the file.
-    pub(super) fn open(address: &str) -> io::Result<Found> {
+    pub(super) fn open(address: &str, patience: Patience) -> io::Result<Found> {
         let agent = agent()?;
         let mut address = with_secrets(address);
         let (mut pause, mut tries, mut redirects) = (PAUSE, 0, 0);
         loop {
-            match Self::begin(agent, &address) {
+            match Self::begin(agent, &address, patience) {
                 Ok(Begun::Found(found)) => return Ok(found),
                 Ok(Begun::Redirected(response)) => {
                     redirects += 1;
@@ -109,7 +139,7 @@ impl Http {
                 }
                 Err(error) => {
                     tries += 1;
-                    if tries >= TRIES || !may_repeat(&error) {
+                    if tries >= patience.tries() || !may_repeat(&error) {
                         return Err(error);
                     }
                     std::thread::sleep(pause);
@@ -119,11 +149,13 @@ impl Http {
         }
     }
 
-    fn begin(agent: &Agent, address: &str) -> io::Result<Begun> {
-        let response = get(agent, address, Segment { start: 0, end: FIRST }, &Validator::default())?;
+    fn begin(agent: &Agent, address: &str, patience: Patience) -> io::Result<Begun> {
+        let response = get(agent, address, Segment { start: 0, end: FIRST }, &Validator::default(), patience)?;
         match response.status() {
             status if status.is_redirection() => Ok(Begun::Redirected(Box::new(response))),
-            StatusCode::OK => Ok(Begun::Found(Found::Whole(Box::new(Paced::new(response.into_body().into_reader()))))),
+            StatusCode::OK => {
+                Ok(Begun::Found(Found::Whole(Box::new(Paced::new(response.into_body().into_reader(), patience)))))
+            }
             StatusCode::PARTIAL_CONTENT => {
                 let (start, end, len) = content_range(response.headers())?;
                 if start != 0 || end != FIRST.min(len) {
@@ -131,11 +163,12 @@ impl Http {
                 }
                 let validator = Validator::of(response.headers());
                 let mut bytes = Vec::new();
-                read_body(response.into_body(), end, &mut bytes)?;
+                read_body(response.into_body(), end, &mut bytes, patience)?;
                 let segments = vec![(Segment { start, end }, Arrival::There(Arc::new(bytes)))];
                 let own = Shared {
                     agent: agent.clone(),
                     address: address.to_owned(),
+                    patience,
                     len,
                     validator,
                     state: Mutex::new(State { segments, ..State::default() }),
@@ -272,7 +305,7 @@ impl Shared {
                 (pause, tries) = (PAUSE, 0);
             }
             tries += 1;
-            if tries >= TRIES || !may_repeat(&error) {
+            if tries >= self.patience.tries() || !may_repeat(&error) {
                 return Err(error);
             }
             tracing::info!(start = rest.start, have = bytes.len(), %error, "asks for the rest of a range again");
@@ -283,7 +316,7 @@ impl Shared {
 
     /// Appends a range, or what comes of it.
     fn fetch_into(&self, segment: Segment, bytes: &mut Vec<u8>) -> io::Result<()> {
-        let response = get(&self.agent, &self.address, segment, &self.validator)?;
+        let response = get(&self.agent, &self.address, segment, &self.validator, self.patience)?;
         let status = response.status();
         let now = Validator::of(response.headers());
         if status != StatusCode::PARTIAL_CONTENT {
@@ -304,7 +337,7 @@ impl Shared {
         if (start, end) != (segment.start, segment.end) {
             return Err(lie("it sent other bytes than those that were asked for"));
         }
-        read_body(response.into_body(), segment.len(), bytes)
+        read_body(response.into_body(), segment.len(), bytes, self.patience)
     }
 }
 
@@ -323,7 +356,13 @@ impl Validator {
 }
 
 /// Sends a request, without following redirects.
-fn get(agent: &Agent, address: &str, range: Segment, validator: &Validator) -> io::Result<Response<Body>> {
+fn get(
+    agent: &Agent,
+    address: &str,
+    range: Segment,
+    validator: &Validator,
+    patience: Patience,
+) -> io::Result<Response<Body>> {
     let mut request = agent.get(address);
     request = request.header(RANGE, format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
     if let Some(etag) = &validator.etag {
@@ -331,7 +370,9 @@ fn get(agent: &Agent, address: &str, range: Segment, validator: &Validator) -> i
     }
     // The first answer may be the whole file, which takes as long as it takes.
     let limit = (*validator != Validator::default()).then_some(REQUEST);
-    request.config().timeout_global(limit).build().call().map_err(without_address)
+    let silence = Some(patience.silence());
+    let config = request.config().timeout_global(limit).timeout_connect(silence);
+    config.timeout_recv_response(silence).timeout_per_read(silence).build().call().map_err(without_address)
 }
 
 /// Returns the error as one of input and output, without the address, which may have secrets.
@@ -430,8 +471,8 @@ fn redirected(address: &str, response: &Response<Body>, redirects: u32) -> io::R
 }
 
 /// Appends so many bytes of an answer, or those that come.
-fn read_body(body: Body, len: u64, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let came = Paced::new(body.into_reader()).take(len).read_to_end(bytes);
+fn read_body(body: Body, len: u64, bytes: &mut Vec<u8>, patience: Patience) -> io::Result<()> {
+    let came = Paced::new(body.into_reader(), patience).take(len).read_to_end(bytes);
     match came {
         Ok(came) if wide(came) == len => Ok(()),
         // Not the end of the file, as UnexpectedEof would say.
@@ -456,9 +497,6 @@ fn agent() -> io::Result<&'static Agent> {
         .max_redirects_will_error(false)
         .redirect_auth_headers(RedirectAuthHeaders::Never)
         .max_idle_connections_per_host(AT_ONCE)
-        .timeout_connect(Some(SILENCE))
-        .timeout_recv_response(Some(SILENCE))
-        .timeout_per_read(Some(SILENCE))
         .user_agent("sealift")
         .build();
     Ok(AGENT.get_or_init(|| Agent::new_with_config(config)))

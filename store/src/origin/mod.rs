@@ -21,6 +21,7 @@ use sealift_format::{Chunk, num};
 
 use crate::{Error, Progress};
 use copies::{Copies, CopyStats};
+pub(crate) use http::Patience;
 use http::{Found, Http};
 #[cfg(not(feature = "http"))]
 use no_http as http;
@@ -62,8 +63,8 @@ impl Origin {
     }
 
     /// Opens an address.
-    pub(crate) fn at(address: &Path) -> io::Result<At> {
-        match Http::open(&address.to_string_lossy())? {
+    pub(crate) fn at(address: &Path, patience: Patience) -> io::Result<At> {
+        match Http::open(&address.to_string_lossy(), patience)? {
             Found::Ranges(http) => Ok(At::Origin(Self(Bytes::Http(http)))),
             Found::Whole(pipe) => Ok(At::Pipe(pipe)),
         }
@@ -220,8 +221,10 @@ impl Origin {
 
     /// Says which ranges will be read, so that a server is asked for several at once.
     pub(crate) fn expect(&self, ranges: impl Iterator<Item = Range<u64>>) {
-        if let Bytes::Http(http) = &self.0 {
-            http.expect(ranges);
+        match &self.0 {
+            Bytes::Http(http) => http.expect(ranges),
+            Bytes::Copies(copies) => copies.expect(ranges),
+            Bytes::File(..) | Bytes::Volumes(_) => {}
         }
     }
 
@@ -254,7 +257,7 @@ impl Origin {
 /// Returns what is wrong with the server.
 pub fn read_at_address(address: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    match Origin::at(address) {
+    match Origin::at(address, Patience::Long) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
         Ok(At::Pipe(pipe)) => {

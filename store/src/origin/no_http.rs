@@ -13,8 +13,15 @@ pub(super) enum Found {
     Whole(Box<dyn Read + Send>),
 }
 
+/// As in a program with addresses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience {
+    Long,
+    Short,
+}
+
 impl Http {
-    pub(super) fn open(_: &str) -> io::Result<Found> {
+    pub(super) fn open(_: &str, _: Patience) -> io::Result<Found> {
         Err(io::Error::new(ErrorKind::Unsupported, "this program was built without http"))
     }
 

@@ -36,6 +36,9 @@ use crate::trust_args::AdmitArgs;
 /// next one if the chosen one is damaged. Copies of one bundle count as one: what is damaged in a copy is read from another. So do the volumes of a
 /// bundle that was split, in a DIR or one by one.
 ///
+/// A DIR with the list of a channel, or an address that ends with a slash, is a channel: unpack takes the cheapest way to its newest version. Several
+/// addresses of one bundle or channel are mirrors, which share what is read; one that fails or sends something else is left.
+///
 /// With ostree:REPO as TARGET, unpack imports the bundle's OSTree commits into that repository and then sets its refs. With --usb DIR, it
 /// imports them into DIR/.ostree/repo, where OSTree itself looks for updates on removable media.
 ///

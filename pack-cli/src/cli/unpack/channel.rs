@@ -25,6 +25,17 @@ use crate::trust_args::Judge;
 use sealift_format::num;
 
 impl Unpack {
+    /// Installs the newest version of a channel that is at several addresses.
+    pub(super) fn take_mirrors(&mut self, places: &[PathBuf]) -> Result<(), Failure> {
+        let judge = self.trust.load()?;
+        let list = places.first().map_or_else(PathBuf::new, |place| Channel::list_in(place));
+        let (channel, left) = Channel::of_mirrors(places, judge.guard()).about(&list)?;
+        for (place, error) in left {
+            self.show.warn(&format!("{} was left: {error}", shown(&place)));
+        }
+        self.take_channel(&channel, &channel.place().to_owned())
+    }
+
     /// Installs the newest version of a channel.
     pub(super) fn take_channel(&mut self, channel: &Channel, place: &Path) -> Result<(), Failure> {
         let judge = self.trust.load()?;
@@ -129,7 +140,8 @@ impl Unpack {
         if self.dry_run && rows.len() > 1 {
             return self.say_chain(&paths, rows.iter().map(|row| row.len).sum()).map(|()| None);
         }
-        let mut taken = self.take_chain(&paths);
+        let copies: Vec<Vec<PathBuf>> = rows.iter().map(|row| channel.copies_of(row)).collect();
+        let mut taken = self.take_chain_of(&paths, &copies);
         match taken.as_mut().map_err(|failure| way.iter().zip(&paths).find(|(_, path)| failure.is_of(path))) {
             Ok(()) => Ok(None),
             Err(Some((number, path))) => {
@@ -142,15 +154,22 @@ impl Unpack {
 
     /// Installs bundles one after the other: each is an update of its own. The command of `--then` runs after the last.
     pub(super) fn take_chain(&mut self, paths: &[PathBuf]) -> Result<(), Failure> {
+        self.take_chain_of(paths, &[])
+    }
+
+    /// As [`Self::take_chain`], with the other places of each.
+    fn take_chain_of(&mut self, paths: &[PathBuf], copies: &[Vec<PathBuf>]) -> Result<(), Failure> {
+        let mut copies = copies.iter();
         let Some((last, before)) = paths.split_last() else { return Ok(()) };
         let (then, update, delete) = (self.then.take(), self.update, self.delete);
         let tree = self.target.as_deref().filter(|target| TargetKind::of(target).0 == TargetKind::Directory);
         let is_tree = tree.is_some();
         let is_new = tree.map_or(Ok(false), |target| is_there(target).map(|there| !there))?;
-        let step = |own: &mut Self, path: &PathBuf| {
-            own.bundle = BundleArg::of(path.clone());
+        let mut step = |own: &mut Self, path: &PathBuf| {
+            own.bundle = BundleArg::with_copies(path.clone(), copies.next().cloned().unwrap_or_default());
             own.base = BaseArgs::default();
             let done = own.run_one();
+            own.bundle.tell_of_copies(own.show);
             own.update |= is_tree;
             // Nothing but what the bundles have is in a directory that did not exist.
             own.delete |= is_new;

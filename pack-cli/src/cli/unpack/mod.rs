@@ -75,6 +75,9 @@ impl Unpack {
         {
             return self.take_channel(&channel, &place.clone());
         }
+        if paths.len() > 1 && self.name.is_none() && paths.iter().all(|place| Channel::is_address(place)) {
+            return self.take_mirrors(&paths);
+        }
         if let ([bundle], None) = (&paths[..], &self.name)
             && (self.next_volume.is_given() || !is_directory(bundle)?)
         {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sealift_format::num::wide;
 
-use super::SILENCE;
+use super::Patience;
 
 /// A server that sends fewer bytes than this in that time counts as one that sends nothing.
 const SLOW: u64 = 32 << 10;
@@ -13,13 +13,14 @@ const SLOW: u64 = 32 << 10;
 /// An answer that ends with an error if it trickles. Only the time in which its bytes are waited for counts.
 pub(super) struct Paced<R> {
     answer: R,
+    patience: Patience,
     waited: Duration,
     came: u64,
 }
 
 impl<R> Paced<R> {
-    pub(super) fn new(answer: R) -> Self {
-        Self { answer, waited: Duration::ZERO, came: 0 }
+    pub(super) fn new(answer: R, patience: Patience) -> Self {
+        Self { answer, patience, waited: Duration::ZERO, came: 0 }
     }
 }
 
@@ -31,7 +32,7 @@ impl<R: Read> Read for Paced<R> {
         self.came += wide(len);
         if self.came >= SLOW {
             (self.waited, self.came) = (Duration::ZERO, 0);
-        } else if self.waited > SILENCE && len > 0 {
+        } else if self.waited > self.patience.silence() && len > 0 {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "the server sent next to nothing for too long"));
         }
         Ok(len)
