@@ -102,7 +102,7 @@ impl Mount {
         };
         let first = before.first().unwrap_or(last);
         match TargetKind::of(first) {
-            (TargetKind::Directory, _) => self.run_bundle([before, &[last.clone()]].concat(), mountpoint),
+            (TargetKind::Directory, _) => self.run_bundle([before, std::slice::from_ref(last)].concat(), mountpoint),
             (TargetKind::Composefs, store) if before.len() == 1 => {
                 let is_served = self.allow_other || self.dev_suid || self.record.is_some() || self.cache.is_some();
                 if !self.references.is_empty() || self.base.is_given() || is_served {

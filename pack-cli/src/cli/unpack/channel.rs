@@ -33,7 +33,7 @@ impl Unpack {
         for (place, error) in left {
             self.show.warn(&format!("{} was left: {error}", shown(&place)));
         }
-        self.take_channel(&channel, &channel.place().to_owned())
+        self.take_channel(&channel, channel.place())
     }
 
     /// Installs the newest version of a channel.
