@@ -164,13 +164,15 @@ fn a_delta_is_mounted_over_its_base() {
     desk.write("tree/bin/big", &big);
     desk.write("tree/etc/new", "new");
     pack(&desk, "3.sealift", 3, "tree --xattrs trusted.* --base 2.sealift --trust signers");
-    for arguments in ["2.sealift 3.sealift", "3.sealift --base 2.sealift", "3.sealift --base target"] {
+    for arguments in
+        ["2.sealift 3.sealift", "3.sealift 2.sealift", "3.sealift --base 2.sealift", "3.sealift --base target"]
+    {
         let mounted = mount(&desk, arguments);
         desk.assert_same("tree", "mnt");
         mounted.assert_no_faults();
     }
     refused(&desk, "mount 3.sealift mnt --trust signers", 4, "is a delta");
-    refused(&desk, "mount 3.sealift 2.sealift mnt --trust signers", 2, "is a full bundle");
+    refused(&desk, "mount 2.sealift mnt --base target --trust signers", 2, "is a full bundle");
 }
 
 #[test]
