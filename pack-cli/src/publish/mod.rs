@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock, ioctl_ficlone};
 use rustix::io::Errno;
 use sealift_format::{ChannelList, Envelope, Head, ListedFile, SignedList};
-use sealift_store::fs::partial::PartialFile;
+use sealift_store::fs::found::is_there;
+use sealift_store::fs::partial::{PartialFile, remove_stale};
 use sealift_verify::trust::{Namespace, SshSignature};
 
 use crate::channel::{self, list_path};
@@ -302,7 +303,10 @@ impl Run<'_> {
             Some(list) => (list.clone(), false),
             None => (self.replace_list(name)?, true),
         };
-        self.tidy()?;
+        // If another machine has replaced it since, its run removes what is over.
+        if channel::read(&list_path(self.directory))?.is_some_and(|now| now == list.encode()) {
+            self.tidy()?;
+        }
         let Done { added, deltas, not_smaller, commits, missing, removed } = self.stats;
         Ok(PublishStats { list, is_changed, added, deltas, not_smaller, commits, missing, removed })
     }
@@ -324,9 +328,15 @@ impl Run<'_> {
         };
         let envelopes = sign_list(&list.signed()?, options.keys)?;
         let list = SignedList::new(list, envelopes)?;
-        // A run on another machine may have replaced it: a lock does not reach everywhere.
+        // A run on another machine may have replaced it, or taken our files for those of a killed run: a lock does not reach everywhere.
         if channel::read(&path)? != self.before {
             return Err(Error::Changed { path });
+        }
+        for file in self.stats.added.iter().chain(&self.stats.deltas) {
+            let path = directory.join(file);
+            if !is_there(&path)? {
+                return Err(Error::Changed { path });
+            }
         }
         let file = PartialFile::create(&path, true)?;
         io::Write::write_all(&mut file.file(), &list.encode()).map_err(|error| Error::io("write", &path, error))?;
@@ -352,7 +362,8 @@ impl Run<'_> {
         let awaited: BTreeSet<String> = notes.deltas.keys().cloned().collect();
         let removed = notes.remove_unlisted(|file| is_there(file) || awaited.contains(file))?;
         self.stats.removed.extend(removed);
-        self.notes.write()
+        self.notes.write()?;
+        remove_stale(&list_path(self.directory)).map(drop)
     }
 }
 

@@ -132,6 +132,7 @@ impl Notes {
     pub(super) fn remove_unlisted(&mut self, stays: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
         let Some(directory) = self.path.parent() else { return Ok(Vec::new()) };
         let mut removed = Vec::new();
+        remove_stale(&self.path)?;
         for file in std::mem::take(&mut self.unlisted) {
             let path = directory.join(&file);
             remove_stale(&path)?;

@@ -153,8 +153,28 @@ fn a_channel_is_for_its_name() {
     assert!(said.contains("os.new: unpacked from channel/os-2.sealift") && said.contains("2 of 2 lines"), "{said}");
     assert_eq!((desk.text("os.new/hello"), desk.text("apps.new/hello")), ("os 2".into(), "apps 1".into()));
     desk.says(both, "os.new: unchanged, holds os version 2");
+    // A stick with a channel for each name; a list that is damaged is passed over.
+    desk.write("both/other/channel.sealift-list", "damaged");
+    desk.good("publish stick/apps-1.sealift both/apps --key release");
+    desk.good("publish channel/os-2.sealift both/os --key release");
+    lines(&desk, "os @/os.two\napps @/apps.two\n");
+    let said = desk.good("unpack both --into targets --trust signers");
+    assert!(said.contains("passed over both/other/channel.sealift-list") && said.contains("2 of 2 lines"), "{said}");
+    assert_eq!((desk.text("os.two/hello"), desk.text("apps.two/hello")), ("os 2".into(), "apps 1".into()));
     let said = desk.good("unpack channel --into targets --trust signers");
     assert!(said.contains("1 of 2 lines") && said.contains("no bundle here has the name apps"), "{said}");
+}
+
+#[test]
+fn a_signal_stops_before_the_next_line() {
+    let desk = device();
+    for name in ["a", "b"] {
+        pack(&desk, name, 1);
+    }
+    lines(&desk, "a @/a.new --then 'kill -TERM $PPID; sleep 1'\nb @/b.new\n");
+    let (status, json) = summary(&desk, TAKE);
+    assert_eq!((status, &json["into"][1]["outcome"]), (Some(143), &"not-tried".into()), "{json}");
+    assert!(desk.path("a.new").exists() && !desk.path("b.new").exists());
 }
 
 #[test]

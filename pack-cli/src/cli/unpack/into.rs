@@ -65,9 +65,9 @@ struct Sources {
 }
 
 impl Sources {
-    /// Looks for channels and bundles in these places. Returns also why files cannot be read.
+    /// Looks for channels and bundles in these places, and for channels in the directories there. Returns also why files cannot be read.
     fn find(paths: &[PathBuf]) -> Result<(Self, Vec<Failure>), Failure> {
-        let (mut channels, mut places) = (Vec::new(), Vec::new());
+        let (mut channels, mut places, mut unopened) = (Vec::new(), Vec::new(), Vec::new());
         for place in paths {
             match Channel::open(place).about(&Channel::list_in(place))? {
                 Some(channel) => channels.push((channel.list().list().name.clone(), place.clone())),
@@ -78,8 +78,18 @@ impl Sources {
                 None => places.push(place.clone()),
             }
         }
+        // A stick may have a channel for each name, in directories of their own.
+        for place in places.iter().filter(|place| place.is_dir()) {
+            for below in directories_in(place)? {
+                match Channel::open(&below) {
+                    Ok(Some(channel)) => channels.push((channel.list().list().name.clone(), below)),
+                    Ok(None) => {}
+                    Err(error) => unopened.push((Channel::list_in(&below), error)),
+                }
+            }
+        }
         let named = by_name(&places, &limits())?;
-        let (unread, errors): (_, Vec<Error>) = named.unread.into_iter().unzip();
+        let (unread, errors): (_, Vec<Error>) = named.unread.into_iter().chain(unopened).unzip();
         Ok((Self { channels, files: named.files, unread }, errors.into_iter().map(Failure::from).collect()))
     }
 
@@ -95,6 +105,20 @@ impl Sources {
     fn names(&self) -> BTreeSet<&str> {
         self.channels.iter().map(|(name, _)| &**name).chain(self.files.keys().map(String::as_str)).collect()
     }
+}
+
+/// Returns the directories in a directory, sorted by name; links are not followed.
+fn directories_in(place: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::Io { doing: "read", path: place.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(place).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_type().map_err(failed)?.is_dir() {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 impl Unpack {
@@ -141,6 +165,10 @@ impl Unpack {
             tried.push(row);
         }
         self.print_into(file, &tried, &no_line)?;
+        let is_stopped = worst.is_some() || tried.iter().any(|row| row.outcome == Outcome::NotTried);
+        if interrupt::pending() && is_stopped {
+            return Err(Failure::of_command(interrupt::status()));
+        }
         worst.map_or(Ok(()), |worst| Err(worst.told()))
     }
 
