@@ -82,7 +82,7 @@ pub use recipes::{
     Recipes, Segment, SegmentKind, View, Xz, Zlib, Zstd, ZstdStream,
 };
 #[cfg(not(target_arch = "wasm32"))]
-pub use recovery::{Geometry, Recovery};
+pub use recovery::{Geometry, Recovery, RecoveryHeader};
 pub use request::Request;
 pub use row::{Row, Rows, Table};
 #[cfg(not(target_arch = "wasm32"))]

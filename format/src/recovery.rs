@@ -52,20 +52,12 @@ impl Recovery {
     /// The first eight bytes, which are those of every volume.
     pub const MAGIC: [u8; 8] = *b"\x89SLVL\r\n\x1a";
 
-    /// Returns the length of head and layout, which follow the header, from the header's bytes.
-    ///
-    /// # Errors
-    /// Returns an error if it does not conform to recovery 2.
-    pub fn front_len(header: &[u8]) -> Result<u64, Error> {
-        Ok(Header::parse(header)?.offset)
-    }
-
     /// Parses header and geometry. `geometry` are the bytes after the front, of which those after the geometry are ignored.
     ///
     /// # Errors
     /// Returns an error if they do not conform to recovery 2 and 3.
     pub fn parse(header: &[u8], geometry: &[u8]) -> Result<Self, Error> {
-        let Header { number, count, head_len, offset, len, file_len, set } = Header::parse(header)?;
+        let RecoveryHeader { number, count, head_len, offset, len, file_len, set } = RecoveryHeader::parse(header)?;
         let mut reader = Reader::new(Part::Recovery, geometry);
         let (shard_len, run, parity, pad) = (reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?);
         let columns = reader.count32()?;
@@ -84,6 +76,26 @@ impl Recovery {
             true => Ok(recovery),
             false => Err(reader.malformed("its length is not that of its geometry")),
         }
+    }
+
+    /// Returns all recovery files of the bundle with this head.
+    #[must_use]
+    pub fn all(head: &Head, count: u16, geometry: &Geometry) -> Vec<Self> {
+        let of_number = |number| Self {
+            number,
+            count,
+            head_len: u32::try_from(head.head_len()).unwrap_or(u32::MAX), // at most `Head::LEN_MAX`
+            file_len: head.file_len(),
+            set: head.root_digest(),
+            geometry: geometry.clone(),
+        };
+        (1..=count).map(of_number).collect()
+    }
+
+    /// Returns the length of its own file in bytes; the largest number if it is more than a file can have.
+    #[must_use]
+    pub fn own_len(&self) -> u64 {
+        self.record_at(self.geometry.codewords(self.file_len)).unwrap_or(u64::MAX)
     }
 
     /// Returns the header's bytes, and those of the geometry.
@@ -146,6 +158,25 @@ impl Recovery {
         records.checked_add(self.record_len().checked_mul(codeword)?)
     }
 
+    /// Returns where the zeros between geometry and records lie in the file.
+    #[must_use]
+    pub fn fill(&self) -> Range<u64> {
+        let front = self.geometry.starts.first().copied().unwrap_or(0).saturating_add(Self::HEADER_LEN.into());
+        let start = front.saturating_add(self.geometry.len());
+        start..self.record_at(0).unwrap_or(start)
+    }
+
+    /// Checks these bytes.
+    ///
+    /// # Errors
+    /// Returns an error if they are not zeros.
+    pub fn check_fill(&self, bytes: &[u8]) -> Result<(), Error> {
+        match bytes.iter().all(|byte| *byte == 0) {
+            true => Ok(()),
+            false => Err(Reader::new(Part::Recovery, &[]).malformed("the bytes before its records are not zero")),
+        }
+    }
+
     /// Returns the length of each record.
     #[must_use]
     pub fn record_len(&self) -> u64 {
@@ -161,9 +192,28 @@ impl Recovery {
         (u32::from(self.number) - 1..self.geometry.parity).step_by(self.count.into())
     }
 
-    /// Returns the numbers of the columns whose checksums it has.
+    /// Returns the numbers of the columns whose checksums it has, which another file has as well.
     pub fn columns(&self) -> impl Iterator<Item = usize> + use<> {
-        (usize::from(self.number) - 1..self.geometry.starts.len()).step_by(self.count.into())
+        let (count, shares) = (usize::from(self.count), self.shares());
+        (0..self.geometry.starts.len()).filter(move |column| shares.contains(&(column % count.max(1))))
+    }
+
+    /// Returns how many of these columns come before one of them; `None` if it is not one of them.
+    #[must_use]
+    pub fn columns_before(&self, column: usize) -> Option<usize> {
+        let (count, [own, other]) = (usize::from(self.count).max(1), self.shares());
+        let (rounds, rest) = (column / count, column % count);
+        if rest != own && rest != other {
+            return None;
+        }
+        let in_round = |rest: usize| usize::from(own < rest) + usize::from(other < rest && other != own);
+        Some(rounds * in_round(count) + in_round(rest))
+    }
+
+    /// Returns what a column's number leaves, divided by the number of files, if this file has its checksums.
+    fn shares(&self) -> [usize; 2] {
+        let (number, count) = (usize::from(self.number).max(1), usize::from(self.count).max(1));
+        [number - 1, (number + count - 2) % count]
     }
 
     /// Returns the bytes of geometry, fill and records.
@@ -177,19 +227,32 @@ fn digest(header: &[u8], fields: &[u8]) -> [u8; 32] {
     *blake3::Hasher::new().update(header).update(fields).finalize().as_bytes()
 }
 
-/// The fields of a header.
-struct Header {
-    number: u16,
-    count: u16,
-    head_len: u32,
-    offset: u64,
-    len: u64,
-    file_len: u64,
-    set: [u8; 32],
+/// The header of a recovery file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_structs, reason = "recovery 2 knows these fields")]
+pub struct RecoveryHeader {
+    /// Its number, from 1.
+    pub number: u16,
+    /// How many recovery files there are.
+    pub count: u16,
+    /// The length of the bundle's head in bytes.
+    pub head_len: u32,
+    /// Where the body begins in the bundle: the length of head and layout, which follow the header.
+    pub offset: u64,
+    /// Bytes of the file after these.
+    pub len: u64,
+    /// The length of the bundle in bytes.
+    pub file_len: u64,
+    /// The BLAKE3 digest of the bundle's signed bytes.
+    pub set: [u8; 32],
 }
 
-impl Header {
-    fn parse(bytes: &[u8]) -> Result<Self, Error> {
+impl RecoveryHeader {
+    /// Parses a header: exactly [`Recovery::HEADER_LEN`] bytes.
+    ///
+    /// # Errors
+    /// Returns an error if it does not conform to recovery 2, as far as can be told without the bundle's head.
+    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let mut reader = Reader::new(Part::Recovery, bytes);
         if !Recovery::MAGIC.starts_with(bytes.get(..8).unwrap_or(bytes)) {
             return Err(reader.malformed("it does not begin with the magic bytes of a volume"));
@@ -221,8 +284,36 @@ impl Header {
         if u64::from(head_len) >= offset || offset >= file_len {
             return Err(reader.malformed("the body does not lie behind the head in the bundle"));
         }
+        if offset.checked_add(len).and_then(|end| end.checked_add(Recovery::HEADER_LEN.into())).is_none() {
+            return Err(reader.malformed("it is longer than a file can be"));
+        }
         reader.finish()?;
         Ok(Self { number, count, head_len, offset, len, file_len, set })
+    }
+
+    /// Returns whether a file with these first bytes says that it is a recovery file.
+    #[must_use]
+    pub fn is_of_kind(bytes: &[u8]) -> bool {
+        bytes.starts_with(&Recovery::MAGIC) && bytes.get(12..14) == Some(&KIND.to_le_bytes()[..])
+    }
+
+    /// Returns the length of its own file in bytes.
+    #[must_use]
+    pub fn own_len(&self) -> u64 {
+        u64::from(Recovery::HEADER_LEN).saturating_add(self.offset).saturating_add(self.len)
+    }
+
+    /// Checks the length of its file.
+    ///
+    /// # Errors
+    /// Returns an error if it is another one than the header says.
+    pub fn check_len(&self, len: u64) -> Result<(), Error> {
+        let expected = self.own_len();
+        match len {
+            _ if len < expected => Err(Error::Truncated { len, expected: Some(expected) }),
+            _ if len > expected => Err(Error::Trailing { expected }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -315,7 +406,7 @@ mod tests {
     fn every_flip_is_found() {
         let (header, geometry) = sound().encode().expect("it is sound");
         assert_eq!(Recovery::parse(&header, &geometry), Ok(sound()));
-        assert_eq!(Recovery::front_len(&header), Ok(300));
+        assert_eq!(RecoveryHeader::parse(&header).expect("it is sound").offset, 300);
         assert_eq!(wide(geometry.len()), sound().geometry.len());
         for at in 0..header.len() {
             let mut bad = header.clone();
@@ -350,6 +441,23 @@ mod tests {
             assert_eq!(error.kind(), crate::Kind::Header, "{bad:?}: {error}");
         }
         recovery(64, (32_767, 2, 0), &[300, 400], 2000).encode().expect("65,536 points are enough");
+    }
+
+    #[test]
+    fn each_checksum_is_in_two_files() {
+        for count in 1..6 {
+            let starts: Vec<u64> = (0..13).map(|column| 300 + column).collect();
+            let files = (1..=count).map(|number| Recovery { number, count, ..recovery(64, (1, 6, 0), &starts, 2000) });
+            let mut times = [0; 13];
+            for file in files {
+                let own: Vec<usize> = file.columns().collect();
+                for column in 0..13 {
+                    assert_eq!(file.columns_before(column), own.iter().position(|own| *own == column), "{file:?}");
+                }
+                own.into_iter().for_each(|column| times[column] += 1);
+            }
+            assert_eq!(times, [count.min(2); 13]);
+        }
     }
 
     #[test]

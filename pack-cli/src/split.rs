@@ -6,7 +6,7 @@
 //! use sealift::split::{SplitOptions, split};
 //! use sealift::{Input, Limits, Progress};
 //!
-//! let options = SplitOptions { size: 4 << 30, limits: Limits::default() };
+//! let options = SplitOptions { size: 4 << 30, recovery: None, jobs: 2, limits: Limits::default() };
 //! let done = split(Input::open(bundle)?, stick, &options, &Progress::default())?;
 //! println!("{} volumes", done.volumes.len());
 //! # Ok(())
@@ -21,20 +21,26 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use sealift_format::volume::front_len;
-use sealift_format::{Chunk, Error as FormatError, Head, Opened, Part, Row, Volume, num};
+use sealift_format::{Chunk, Error as FormatError, Head, Opened, Part, Recovery, Row, Volume, num};
 use sealift_store::fs::found::is_directory;
 use sealift_store::fs::partial::PartialFile;
-use sealift_store::{OpenVolume, VolumeFault, named_volumes};
+use sealift_store::{OpenVolume, VolumeFault, named_recovery, named_volumes};
 use sealift_verify::content::check_stored;
 
+use crate::recovery::{self, Amount, RecoveryFile};
+use crate::volume::file_name;
 use crate::{Error, Input, Limits, Origin, Phase, Progress};
 
 /// How to split a bundle.
 #[derive(Clone, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "a caller names both")]
+#[allow(clippy::exhaustive_structs, reason = "a caller chooses all of it")]
 pub struct SplitOptions {
     /// The most bytes that a volume may have.
     pub size: u64,
+    /// How much recovery there is, if any.
+    pub recovery: Option<Amount>,
+    /// How many threads make it.
+    pub jobs: usize,
     /// The limits of what the bundle may declare.
     pub limits: Limits,
 }
@@ -47,6 +53,8 @@ pub struct SplitStats {
     pub opened: Opened,
     /// The volumes, in order.
     pub volumes: Vec<Written>,
+    /// The recovery volumes, in order.
+    pub recovery: Vec<WrittenRecovery>,
 }
 
 /// A volume that was written.
@@ -57,6 +65,18 @@ pub struct Written {
     pub path: PathBuf,
     /// Its header.
     pub header: Volume,
+    /// The length of its file in bytes.
+    pub file_bytes: u64,
+}
+
+/// A recovery volume that was written.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct WrittenRecovery {
+    /// Its path.
+    pub path: PathBuf,
+    /// Its header and geometry.
+    pub recovery: Recovery,
     /// The length of its file in bytes.
     pub file_bytes: u64,
 }
@@ -78,40 +98,37 @@ pub fn split(
         return Err(Error::unexpected(input.path(), "is a pipe, but has to be read at any offset"));
     };
     let (head, chunks) = (opened.head(), &opened.layout().chunks);
-    let headers = Volume::split(head, chunks, options.size)?;
+    let (headers, recovery) = match options.recovery {
+        Some(amount) => recovery::plan(head, chunks, options.size, amount)?,
+        None => (Volume::split(head, chunks, options.size)?, Vec::new()),
+    };
     let written = |header: Volume| Written {
         path: directory.join(file_name(head, &header)),
         file_bytes: header.own_len(head),
         header,
     };
     let volumes: Vec<Written> = headers.into_iter().map(written).collect();
+    let written = |recovery: Recovery| WrittenRecovery {
+        path: directory.join(recovery::file_name(head, &recovery)),
+        file_bytes: recovery.own_len(),
+        recovery,
+    };
+    let recovery: Vec<WrittenRecovery> = recovery.into_iter().map(written).collect();
     let source = Source { path: input.path(), origin, head, chunks };
     let is_new = !is_directory(directory)?;
     if is_new {
         std::fs::create_dir(directory).map_err(|error| Error::io("create", directory, error))?;
     } else {
         refuse_others(directory, head, &volumes)?;
+        refuse_other_recovery(directory, head, &recovery, &options.limits)?;
     }
-    if let Err(error) = source.write_all(&volumes, progress) {
+    if let Err(error) = source.write_all(&volumes, &recovery, options.jobs, progress) {
         if is_new {
             let _ = std::fs::remove_dir(directory); // it is empty, unless the first names were given
         }
         return Err(error);
     }
-    Ok(SplitStats { opened, volumes })
-}
-
-/// Returns the name of a volume's file: `os-7.002-of-005.sealift-volume`. The numbers have as many digits as there are, so that they sort.
-fn file_name(head: &Head, header: &Volume) -> String {
-    let digits = header.count.to_string().len().max(3);
-    let Volume { number, count, .. } = header;
-    format!("{}.{number:0digits$}-of-{count:0digits$}.{}", stem(head), OpenVolume::EXTENSION)
-}
-
-/// Returns what the names of all volumes of a bundle begin with.
-fn stem(head: &Head) -> String {
-    let identity = &head.root().identity;
-    format!("{}-{}", identity.name, identity.version)
+    Ok(SplitStats { opened, volumes, recovery })
 }
 
 /// Refuses a directory that has volumes of the same name and version which are not among those to be written: nobody could tell them apart.
@@ -132,6 +149,26 @@ fn refuse_others(directory: &Path, head: &Head, volumes: &[Written]) -> Result<(
     Ok(())
 }
 
+/// Refuses a directory that has recovery volumes of the same name and version which are not among those to be written: they would not help these.
+fn refuse_other_recovery(
+    directory: &Path,
+    head: &Head,
+    recovery: &[WrittenRecovery],
+    limits: &Limits,
+) -> Result<(), Error> {
+    let identity = &head.root().identity;
+    for path in named_recovery(directory)? {
+        let Ok((_, front)) = RecoveryFile::open(&path, limits) else { continue };
+        let found = &front.head().root().identity;
+        let is_same_name = found.name == identity.name && found.version == identity.version;
+        if is_same_name && recovery.iter().all(|own| own.path != path) {
+            let bundle = format!("{} version {}", identity.name, identity.version);
+            return Err(Error::Volumes { path, fault: Box::new(VolumeFault::InTheWay { bundle }) });
+        }
+    }
+    Ok(())
+}
+
 /// The bundle that is split.
 struct Source<'a> {
     path: &'a Path,
@@ -142,7 +179,13 @@ struct Source<'a> {
 
 impl Source<'_> {
     /// Writes the volumes' files, and gives them their names when all are complete.
-    fn write_all(&self, volumes: &[Written], progress: &Progress) -> Result<(), Error> {
+    fn write_all(
+        &self,
+        volumes: &[Written],
+        recovery: &[WrittenRecovery],
+        jobs: usize,
+        progress: &Progress,
+    ) -> Result<(), Error> {
         let bytes = volumes.iter().map(|volume| volume.file_bytes).sum();
         progress.enter(Phase::Copying, bytes, num::wide(volumes.len()));
         let mut partials = Vec::new();
@@ -152,6 +195,13 @@ impl Source<'_> {
             progress.add(0, 1);
             partials.push(partial);
         }
+        let mut files = Vec::new();
+        for recovery in recovery {
+            files.push(PartialFile::create(&recovery.path, true)?);
+        }
+        let headers: Vec<Recovery> = recovery.iter().map(|written| written.recovery.clone()).collect();
+        recovery::write(self.origin, self.path, &headers, &files, jobs, progress)?;
+        partials.extend(files);
         progress.enter(Phase::Syncing, 0, 0);
         partials.into_iter().try_for_each(PartialFile::finish)
     }

@@ -54,7 +54,7 @@ pub use medium::{Medium, OpenBundle};
 pub use origin::copies::{CopyStats, DamagedRange, is_damaged_copy};
 pub use origin::{
     ChangeMedium, Media, OpenVolume, Origin, VolumeSet, WantedVolume, address_beside, by_set, has_only_volumes,
-    is_address, named_volumes, read_at_address, without_secrets,
+    is_address, named_recovery, named_volumes, read_at_address, without_secrets,
 };
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};

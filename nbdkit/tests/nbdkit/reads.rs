@@ -35,7 +35,7 @@ fn an_image_is_read_from_volumes() {
     let Some(desk) = has(&["nbdkit", "nbdcopy"]).then(desk) else { return };
     sparse(&desk, "disk.img");
     pack(&desk, "disk.img", "os.sealift");
-    let options = SplitOptions { size: 600_000, limits: Limits::default() };
+    let options = SplitOptions { size: 600_000, recovery: None, jobs: 1, limits: Limits::default() };
     let bundle = Input::open(&desk.path("os.sealift")).unwrap();
     let split = split(bundle, &desk.path("parts"), &options, &Progress::default()).unwrap();
     assert!(split.volumes.len() > 2, "{split:?}");

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use sealift::dm_verity::{VerityImages, root_hashes};
 use sealift::in_place::ReadOptions;
 use sealift::inspect::Cost;
+use sealift::recovery::LoneRecovery;
 use sealift::{Error, Head, Image, Input, OpenVolume, Opened, Progress, Root, RootBase};
 use sealift_format::RecipeSums;
 use sealift_format::hex;
@@ -24,6 +25,7 @@ use super::human::{Bytes, Grouped, count, percentage};
 use super::info_channel;
 use super::jobs_arg::JobsArg;
 use super::limits::limits;
+use super::lone_recovery::{self, JsonRecoveryFile};
 use super::reading::{Reading, channel_at};
 use super::refs::{self, JsonRef};
 use super::show::{BOLD, Form, fact, json_line};
@@ -38,7 +40,7 @@ use super::volume::{self, JsonVolume};
 /// the head states. Of a channel, shows its versions and files, and until when its list is accepted. Does not check the content; `sealift verify` does. The exit status is 1 if a part that it reads is damaged, or a signature is
 /// invalid.
 ///
-/// Of a volume whose others are not beside it, shows which one it is, and what the head states.
+/// Of a volume whose others are not beside it, or of a recovery file, shows which one it is, and what the head states.
 ///
 /// With --dm-verity, also reads a few chunks of each disk image (a file named like one, such as rootfs.squashfs, with a hash tree appended or in
 /// a file beside it, such as rootfs.verity), and shows the root hash that `veritysetup format` printed and the kernel gets as roothash=.
@@ -90,6 +92,9 @@ impl Info {
         let input = match self.bundle.open() {
             Ok(input) => input,
             Err(failure) => {
+                if let Some(file) = lone_recovery::given(&self.bundle)? {
+                    return self.show_recovery(&file);
+                }
                 return match volume::alone(&self.bundle, &failure)? {
                     Some(alone) => self.show_volume(&alone),
                     None => Err(failure),
@@ -126,22 +131,38 @@ impl Info {
     /// Shows a volume whose others are not here: what it is, and what the head says of the bundle.
     fn show_volume(&self, volume: &OpenVolume) -> Result<(), Failure> {
         limits().check(volume.head().root()).map_err(Error::from).about(volume.path())?;
-        let (head, show) = (volume.head(), self.form.show());
+        let of_it = |info| JsonInfo { volume: Some(JsonVolume::of(volume)), ..info };
+        self.show_part(volume.path(), volume.head(), of_it, |out| volume::print_fact(out, volume))
+    }
+
+    /// The same for a recovery file.
+    fn show_recovery(&self, file: &LoneRecovery) -> Result<(), Failure> {
+        let of_it = |info| JsonInfo { recovery: Some(JsonRecoveryFile::of(file)), ..info };
+        self.show_part(file.path(), file.head(), of_it, |out| lone_recovery::print_fact(out, file))
+    }
+
+    fn show_part<'a>(
+        &self,
+        path: &Path,
+        head: &'a Head,
+        of_it: impl FnOnce(JsonInfo<'a>) -> JsonInfo<'a>,
+        print_fact: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let show = self.form.show();
         let seen = Judge::by(&self.trust.options())?.inspect(head)?;
         let mut out = show.out();
         if show.json {
-            let of_it = Some(JsonVolume::of(volume));
-            json_line(&mut out, &JsonInfo { volume: of_it, ..JsonInfo::of(head, &seen, self.jobs) })?;
+            json_line(&mut out, &of_it(JsonInfo::of(head, &seen, self.jobs)))?;
         } else {
-            writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(&shown(volume.path())), seen.headline())?;
-            volume::print_fact(&mut out, volume)?;
+            writeln!(out, "{BOLD}{}{BOLD:#}: {}", escape::text(&shown(path)), seen.headline())?;
+            print_fact(&mut out)?;
             print_identity(&mut out, head)?;
             writeln!(out, "\n{BOLD}Signatures{BOLD:#}")?;
             seen.print(&mut out)?;
             print_contents(&mut out, head, None)?;
             print_cost(&mut out, head, self.jobs)?;
         }
-        seen.wrong_signature().map_or(Ok(()), Err).about(volume.path())
+        seen.wrong_signature().map_or(Ok(()), Err).about(path)
     }
 
     /// Returns the disk images in the bundle, if they are asked for. Those of a delta bundle are known only with its bases.
@@ -277,6 +298,8 @@ struct JsonInfo<'a> {
     dm_verity: Option<Vec<JsonVerityImage<'a>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<JsonVolume>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<JsonRecoveryFile>,
     contents: JsonContents,
     cost: JsonCost,
 }
@@ -439,6 +462,7 @@ impl<'a> JsonInfo<'a> {
             refs: None,
             dm_verity: None,
             volume: None,
+            recovery: None,
             contents: JsonContents {
                 file_bytes: head.file_len(),
                 head_bytes: head.head_len(),

@@ -35,6 +35,7 @@ mod key;
 mod keys;
 mod limits;
 mod log;
+mod lone_recovery;
 mod ls;
 mod manual;
 mod measure;
@@ -50,6 +51,7 @@ mod progress_display;
 mod publish;
 mod reading;
 mod recovery;
+mod recovery_amount;
 mod refs;
 mod renamed;
 mod repair;
@@ -146,6 +148,7 @@ impl Verb {
             Self::Unpack(unpack) => unpack.uses(),
             Self::Mount(mount) => mount.uses(),
             Self::Recovery(recovery) => recovery.uses(),
+            Self::Split(split) => split.uses(),
             Self::Repair(repair) => repair.uses(),
             Self::Audit(audit) => audit.uses(),
             _ => limits::Uses { jobs: 1, cache: 0 },

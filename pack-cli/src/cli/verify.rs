@@ -30,7 +30,7 @@ use super::reading::{Reading, channel_at};
 use super::show::{BOLD, GOOD, Show};
 use super::signers::Signers;
 use super::trust_args::{AdmitArgs, Judge};
-use super::volume;
+use super::{lone_recovery, volume};
 
 /// Check signatures and every byte of a bundle
 ///
@@ -150,6 +150,9 @@ impl Verify {
         let input = match self.bundle.open() {
             Ok(input) => input,
             Err(failure) => {
+                if let Some(file) = lone_recovery::given(&self.bundle)? {
+                    return lone_recovery::verify(&file, &judge, self.show, self.progress);
+                }
                 return match volume::alone(&self.bundle, &failure)? {
                     Some(alone) => volume::verify(&alone, &judge, self.show, self.progress),
                     None => Err(failure),

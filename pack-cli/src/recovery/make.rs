@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use reed_solomon_simd::rate::RateEncoder as _;
 use sealift_format::num::{at, fit, size, wide};
@@ -79,38 +79,13 @@ pub fn make(
     verify_opened(input, opened, Bases::default(), Depth::Stored, options.jobs, progress)?;
     let count: u16 = fit(outputs.len(), "the number of recovery files")?;
     let geometry = geometry_of(&head, options.percent, count);
-    let of_number = |number| Recovery {
-        number,
-        count,
-        head_len: u32::try_from(head.head_len()).unwrap_or(u32::MAX), // at most `Head::LEN_MAX`
-        file_len: head.file_len(),
-        set: head.root_digest(),
-        geometry: geometry.clone(),
-    };
-    let recoveries: Vec<Recovery> = (1..=count).map(of_number).collect();
-    let mut front = vec![0; size(geometry.starts.first().copied().unwrap_or(0))];
-    let failed = |error| Error::io("read", &path, error);
-    origin.read_exact_at(&mut front, 0).map_err(failed)?;
-    for (recovery, file) in recoveries.iter().zip(&files) {
-        let (header, geometry) = recovery.encode()?;
-        write(file, &[&header[..], &front, &geometry].concat(), 0)?;
-    }
-    let codewords: Vec<u64> = (0..geometry.codewords(head.file_len())).collect();
-    progress.enter(Phase::Encoding, head.file_len(), 0);
-    let start =
-        || Maker { encoder: None, run: vec![0; at(geometry.run) * at(geometry.shard_len)], checksums: Vec::new() };
-    for_each_with(code::jobs(&geometry, options.jobs)?, &codewords, start, |maker, codeword| {
-        progress.check()?;
-        let read = maker.read(*codeword, &geometry, &origin, head.file_len()).map_err(failed)?;
-        maker.encode(*codeword, &geometry, &recoveries, &files)?;
-        progress.add(read, 0);
-        Ok(())
-    })?;
-    let end = |recovery: &Recovery| recovery.record_at(wide(codewords.len())).unwrap_or(0);
-    let shards = wide(code::data_shards(&geometry)) + u64::from(geometry.parity) + u64::from(count);
+    let recoveries = Recovery::all(&head, count, &geometry);
+    write_all(&origin, &path, &recoveries, &files, options.jobs, progress)?;
+    let codewords = geometry.codewords(head.file_len());
+    let shards = wide(code::data_shards(&geometry)) * u64::from(count.min(2));
     let stats = MakeStats {
-        file_bytes: recoveries.iter().map(end).sum(),
-        checksum_bytes: 4 * shards * wide(codewords.len()),
+        file_bytes: recoveries.iter().map(Recovery::own_len).sum(),
+        checksum_bytes: 4 * (shards + u64::from(geometry.parity) + u64::from(count)) * codewords,
         burst_bytes: burst_of(&geometry, head.file_len()),
         shard_len: geometry.shard_len,
         head,
@@ -119,6 +94,39 @@ pub fn make(
     files.iter().try_for_each(PartialFile::sync)?;
     files.into_iter().try_for_each(PartialFile::finish)?;
     Ok(stats)
+}
+
+/// Writes all recovery files of a bundle, which is read from `origin` at `path`.
+///
+/// # Errors
+/// Returns an error if the bundle cannot be read, if a file cannot be written, or if codewords take too much memory.
+pub(super) fn write_all(
+    origin: &Origin,
+    path: &Path,
+    recoveries: &[Recovery],
+    files: &[PartialFile],
+    jobs: usize,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let Some(Recovery { geometry, file_len, .. }) = recoveries.first() else { return Ok(()) };
+    let mut front = vec![0; size(geometry.starts.first().copied().unwrap_or(0))];
+    let failed = |error| Error::io("read", path, error);
+    origin.read_exact_at(&mut front, 0).map_err(failed)?;
+    for (recovery, file) in recoveries.iter().zip(files) {
+        let (header, geometry) = recovery.encode()?;
+        write(file, &[&header[..], &front, &geometry].concat(), 0)?;
+    }
+    let codewords: Vec<u64> = (0..geometry.codewords(*file_len)).collect();
+    progress.enter(Phase::Encoding, *file_len, 0);
+    let start =
+        || Maker { encoder: None, run: vec![0; at(geometry.run) * at(geometry.shard_len)], checksums: Vec::new() };
+    for_each_with(code::jobs(geometry, jobs)?, &codewords, start, |maker, codeword| {
+        progress.check()?;
+        let read = maker.read(*codeword, geometry, origin, *file_len).map_err(failed)?;
+        maker.encode(*codeword, geometry, recoveries, files)?;
+        progress.add(read, 0);
+        Ok(())
+    })
 }
 
 /// Cuts the body of a bundle in one file into columns of equal length.

@@ -18,11 +18,22 @@
 //! # }
 //! ```
 
+mod alone;
+mod body;
 mod code;
 mod file;
 mod make;
 mod readable;
 mod repair;
+mod repair_volumes;
+mod set;
+mod volumes;
 
+pub use alone::LoneRecovery;
+pub use file::{Front, RecoveryFile};
 pub use make::{MakeOptions, MakeStats, make};
 pub use repair::{RepairOptions, RepairStats, repair};
+pub use repair_volumes::{RepairVolumesStats, RepairedVolume, repair_volumes};
+pub use set::are_volumes;
+pub use volumes::Amount;
+pub(crate) use volumes::{file_name, plan, write};

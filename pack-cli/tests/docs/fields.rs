@@ -36,6 +36,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("into",        "unpack"),
     ("then",        "unpack"),
     ("volume",      "verify"),
+    ("lone_recovery", "verify"),
     ("next_volume", "unpack"),
     ("list",        "trust"),
     ("add",         "trust"),

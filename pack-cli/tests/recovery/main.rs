@@ -4,6 +4,7 @@
 mod damaged;
 mod refused;
 mod unreadable;
+mod volumes;
 
 use std::ops::Range;
 

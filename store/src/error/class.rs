@@ -5,7 +5,7 @@ use std::io;
 use sealift_format::Kind;
 use sealift_verify::fsverity::KernelError;
 
-use super::{Error, RepoFault, SlotFault};
+use super::{Error, RepoFault, SlotFault, VolumeFault};
 
 /// What a program can do about an [`Error`], by [`Error::class`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,6 +58,7 @@ impl Error {
                 SlotFault::ReadsOther { .. } | SlotFault::Unfinished => Class::Damaged,
                 _ => Class::Setup,
             },
+            Self::Volumes { fault, .. } if matches!(**fault, VolumeFault::Unrepairable { .. }) => Class::Damaged,
             Self::Repository { fault, .. } => match **fault {
                 RepoFault::Refused { .. } => Class::Refused,
                 RepoFault::Damaged { .. } | RepoFault::Wrong { .. } | RepoFault::Mismatch { .. } => Class::Damaged,

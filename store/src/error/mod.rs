@@ -628,6 +628,7 @@ impl Error {
         }
         match self {
             _ if self.class() == Class::DiskFull => "space",
+            Self::Volumes { fault, .. } if matches!(**fault, VolumeFault::Unrepairable { .. }) => "unrepairable",
             Self::Usage(_)
             | Self::Unexpected { .. }
             | Self::Unusable { .. }

@@ -69,6 +69,28 @@ pub enum VolumeFault {
         /// What the volume is.
         label: String,
     },
+    /// A part of a recovery file does not match its checksums.
+    #[error("is {label}, and damaged in record {record} of {records}, at byte {offset}")]
+    Record {
+        /// What the recovery file is.
+        label: String,
+        /// The number of the record, from 1.
+        record: u64,
+        /// How many records there are.
+        records: u64,
+        /// Where it begins in the file.
+        offset: u64,
+    },
+    /// More is lost of some volumes than the recovery volumes can make again.
+    #[error("has too little recovery for {} of {bundle}: {}; {made}", numbers(&lost.iter().map(|(number, _)| *number).collect::<Vec<_>>()), lacking(lost))]
+    Unrepairable {
+        /// Name and version of the bundle.
+        bundle: String,
+        /// The numbers of the volumes, and how many bytes each lacks.
+        lost: Vec<(u16, u64)>,
+        /// What was made whole nevertheless, in words.
+        made: String,
+    },
     /// A directory for volumes has others of the same bundle already.
     #[error("is in the way: the volumes of {bundle} do not include it")]
     InTheWay {
@@ -84,7 +106,8 @@ impl VolumeFault {
             Self::Missing { .. } | Self::Truncated { .. } => Some(Kind::Truncated),
             Self::Trailing { .. } => Some(Kind::Trailing),
             Self::Twice { .. } | Self::OtherSet { .. } | Self::Gap { .. } => Some(Kind::Header),
-            Self::Several { .. } | Self::None | Self::InTheWay { .. } => None,
+            Self::Record { .. } => Some(Kind::Chunk),
+            Self::Several { .. } | Self::None | Self::InTheWay { .. } | Self::Unrepairable { .. } => None,
         }
     }
 }
@@ -104,6 +127,17 @@ pub(crate) fn numbers(numbers: &[u16]) -> String {
         true => format!("volume {last}"),
         false => format!("volumes {} and {last}", words.join(", ")),
     }
+}
+
+/// Returns how much volumes lack: `volume 3 lacks 4096 bytes, volume 5 lacks 2048 bytes`.
+fn lacking(lost: &[(u16, u64)]) -> String {
+    let (listed, rest) = lost.split_at(lost.len().min(LISTED));
+    let mut words: Vec<String> =
+        listed.iter().map(|(number, bytes)| format!("volume {number} lacks {bytes} bytes")).collect();
+    if !rest.is_empty() {
+        words.push(format!("{} more", rest.len()));
+    }
+    words.join(", ")
 }
 
 /// Returns why two volumes are not of one set although their labels name the same bundle.

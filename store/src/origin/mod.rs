@@ -29,7 +29,7 @@ use no_http as http;
 pub use address::{address_beside, is_address, without_secrets};
 pub use media::{ChangeMedium, Media, WantedVolume};
 pub use volume::OpenVolume;
-pub use volumes::{VolumeSet, by_set, has_only_volumes, named_volumes};
+pub use volumes::{VolumeSet, by_set, has_only_volumes, named_recovery, named_volumes};
 
 /// The bytes of a bundle, which several threads read at any offset.
 #[derive(Debug)]

@@ -24,6 +24,8 @@ pub struct OpenVolume {
 impl OpenVolume {
     /// The ending of the names of volumes.
     pub const EXTENSION: &str = "sealift-volume";
+    /// The ending of the names of recovery volumes, which lie beside them.
+    pub const RECOVERY_EXTENSION: &str = "sealift-recovery";
 
     /// Opens a file. Returns `None` if it is no volume.
     ///

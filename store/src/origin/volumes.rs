@@ -189,14 +189,14 @@ impl Found {
     }
 }
 
-/// Returns whether a directory has files that are named like volumes, and nothing else: it is then a bundle, and no tree.
+/// Returns whether a directory has files that are named like volumes or recovery volumes, and nothing else: it is then a bundle, and no tree.
 ///
 /// # Errors
 /// Returns an error if it cannot be read.
 pub fn has_only_volumes(directory: &Path) -> Result<bool, Error> {
     let volumes = named_volumes(directory)?.len();
     let entries = std::fs::read_dir(directory).map_err(|error| Error::io("read", directory, error))?;
-    Ok(volumes > 0 && entries.count() == volumes)
+    Ok(volumes > 0 && entries.count() == volumes + named_recovery(directory)?.len())
 }
 
 /// Puts volumes of one set together, in the order in which the sets first appear. Any other file stays alone, and so does a volume that cannot be
@@ -232,11 +232,23 @@ fn push(set: &mut Vec<OpenVolume>, mut volume: OpenVolume) {
 /// # Errors
 /// Returns an error if the directory cannot be read.
 pub fn named_volumes(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    named(directory, OpenVolume::EXTENSION)
+}
+
+/// Returns the files in a directory that are named like recovery volumes, sorted.
+///
+/// # Errors
+/// Returns an error if the directory cannot be read.
+pub fn named_recovery(directory: &Path) -> Result<Vec<PathBuf>, Error> {
+    named(directory, OpenVolume::RECOVERY_EXTENSION)
+}
+
+fn named(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, Error> {
     let failed = |error| Error::io("read", directory, error);
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(OpenVolume::EXTENSION));
+        let is_named = path.extension().is_some_and(|end| end.eq_ignore_ascii_case(extension));
         // Opening a pipe would block.
         if is_named && found_at(&path)?.is_some_and(|found| found.is_file()) {
             paths.push(path);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
 use sealift::pack::{PackOptions, Zone};
+use sealift::recovery::Amount;
 use sealift::seal::Algorithm;
 use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, ModeRules, OmitOutput, OwnerRule, SourceOptions, XattrFilter,
@@ -22,6 +23,7 @@ use crate::limits::limits;
 use crate::one_of::one_of;
 use crate::order::order_of;
 use crate::progress_args::ProgressArgs;
+use crate::recovery_amount::parse_recovery_amount;
 use crate::show::Show;
 use crate::time::Moment;
 use crate::trust_args::{PolicyArgs, UnsignedArgs, parse_time};
@@ -78,6 +80,9 @@ pub(crate) struct Pack {
     /// Split the bundle into volumes of at most SIZE beside it, as `sealift split` does, and remove it then; both need room meanwhile
     #[arg(long, value_name = "SIZE", value_parser = parse_volume_size, conflicts_with = "dry_run")]
     pub(super) split: Option<u64>,
+    /// With `--split`, write so many recovery volumes, or so much recovery, as `sealift split --recovery` does
+    #[arg(long, value_name = "N|P%", requires = "split", value_parser = parse_recovery_amount)]
+    pub(super) recovery: Option<Amount>,
     /// Replace the bundle if it exists
     #[arg(long)]
     pub(super) force: bool,

@@ -130,7 +130,8 @@ impl Pack {
     /// Splits what was packed, if that is wanted.
     fn split(&self) -> Result<(), Failure> {
         let Some(size) = self.split else { return Ok(()) };
-        let (input, options) = (Input::open(&self.output)?, SplitOptions { size, limits: limits() });
+        let input = Input::open(&self.output)?;
+        let options = SplitOptions { size, recovery: self.recovery, jobs: self.jobs.count(), limits: limits() };
         let directory = parent_of(&self.output);
         let done = self.progress.watch(self.show, "Opening", |progress| split(input, directory, &options, progress));
         let done = done.about(&self.output)?;
