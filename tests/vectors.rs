@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use sealift::verify::{Depth, verify_opened};
 use sealift::{GivenBases, Input, Limits, Progress};
-use sealift_format::{Head, Kind, Opened, Request, Volume};
+use sealift_format::{Head, Kind, Opened, Recovery, RecoveryHeader, Request, Volume};
 use sealift_tests::content::{of_bundle, of_list, of_request};
-use sealift_tests::reader::{Portions, apply, complete_request, judge, open, read, read_list, read_volumes, walk};
+use sealift_tests::reader::{
+    Portions, apply, complete_request, judge, open, read, read_list, read_recovery, read_volumes, walk,
+};
 use sealift_tests::vector::{
-    Check, Vector, folder, load, load_lists, load_requests, load_volumes, names, names_with_content,
+    Check, Vector, folder, load, load_lists, load_recovery, load_requests, load_volumes, names, names_with_content,
 };
 use sealift_tests::vectors;
 
@@ -69,7 +71,7 @@ fn the_tool_gives_what_the_vectors_expect_over_given_bases() {
 /// A reader of some of the classes knows from the header which vectors are for it.
 #[test]
 fn each_vector_needs_what_its_content_has() {
-    const CLASSES: [&str; 14] = [
+    const CLASSES: [&str; 15] = [
         "core",
         "delta",
         "images",
@@ -79,6 +81,7 @@ fn each_vector_needs_what_its_content_has() {
         "making",
         "ostree",
         "recipes",
+        "recovery",
         "requests",
         "trust",
         "volumes",
@@ -97,6 +100,7 @@ fn each_vector_needs_what_its_content_has() {
             ("requests", vector.check == Check::Request),
             ("trust", vector.trust.is_some()),
             ("volumes", vector.check == Check::Volume),
+            ("recovery", vector.check == Check::Recovery),
         ] {
             assert!(!is_needed || needs.contains(&class), "{} needs {class}: {needs:?}", vector.name);
         }
@@ -169,6 +173,25 @@ fn volumes_are_what_the_vectors_expect() {
         }
     }
     assert_eq!(good, 6);
+}
+
+#[test]
+fn recovery_files_are_what_the_vectors_expect() {
+    let (all, files) = (load_volumes(), load_recovery());
+    let all = [all, files.clone()].concat();
+    for vector in &files {
+        let content = read_recovery(vector, &all);
+        assert_eq!(word(content.as_ref().map_err(|kind| *kind)), vector.expect, "{}", vector.name);
+        assert_eq!(content.ok(), vector.content, "{}", vector.name);
+        if vector.expect == "ok" {
+            let header = RecoveryHeader::parse(&vector.bytes[..112]).expect("it was taken");
+            let at = 112 + usize::try_from(header.offset).expect("it is small");
+            let recovery = Recovery::parse(&vector.bytes[..112], &vector.bytes[at..]).expect("it was taken");
+            let (header, geometry) = recovery.encode().expect("it is sound");
+            assert!(vector.bytes.starts_with(&header) && vector.bytes[at..].starts_with(&geometry), "{}", vector.name);
+        }
+    }
+    assert_eq!(files.iter().filter(|vector| vector.expect == "ok").count(), 8);
 }
 
 /// A reader of bundles takes no volume for one.
@@ -256,6 +279,7 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
     all.extend(load_requests());
     all.extend(load_lists());
     all.extend(load_volumes());
+    all.extend(load_recovery());
     let wanted: BTreeSet<_> = all.into_iter().map(|vector| (vector.name, vector.expect)).collect();
     let listed: BTreeSet<_> = found.iter().cloned().collect();
     let (missing, wrong) = (wanted.difference(&listed), listed.difference(&wanted));
@@ -265,12 +289,13 @@ fn each_vector_stands_in_the_table_of_checks_with_its_kind() {
 }
 
 /// Returns the step of core 11.2 in which the reader rejects a vector, 4 also for step 5; 8 stands for what only the bases reveal, 9 for
-/// requests, 10 for lists and 11 for volumes.
+/// requests, 10 for lists, 11 for volumes and 12 for recovery files.
 fn step(vector: &Vector) -> u8 {
     match vector.check {
         Check::Request => return 9,
         Check::List => return 10,
         Check::Volume => return 11,
+        Check::Recovery => return 12,
         _ => {}
     }
     let Ok((head, _)) = Head::parse_first(&vector.bytes) else { return 1 };
@@ -296,6 +321,7 @@ fn the_table_of_checks_has_the_order_of_the_steps() {
     all.extend(load_requests());
     all.extend(load_lists());
     all.extend(load_volumes());
+    all.extend(load_recovery());
     let mut last = 0;
     for (_, names) in rows_of_checks().into_iter().filter(|(kind, _)| kind != "ok") {
         for name in names {
@@ -305,7 +331,7 @@ fn the_table_of_checks_has_the_order_of_the_steps() {
             last = own;
         }
     }
-    assert_eq!(last, 11);
+    assert_eq!(last, 12);
 }
 
 /// Each row of checks.md cites a part of the specification and its sections: `core 4.3`, `core 1, 4.3`.

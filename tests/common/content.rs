@@ -3,7 +3,8 @@
 use sealift::volume::VolumeStats;
 use sealift::{Bundle, OpenVolume};
 use sealift_format::{
-    Device, Envelope, Image, Index, Inode, InodeKind, ListedFile, Ref, Request, RootBase, Row, SignedList,
+    Device, Envelope, Head, Image, Index, Inode, InodeKind, ListedFile, Recovery, Ref, Request, RootBase, Row,
+    SignedList,
 };
 use sealift_verify::trust::unknown_envelopes;
 
@@ -76,6 +77,21 @@ pub fn of_volume(volume: &OpenVolume, stats: &VolumeStats) -> String {
     content.field("count", &header.count.to_string());
     content.field("first_chunk", &stats.first_chunk.to_string());
     content.field("chunks", &stats.chunks.to_string());
+    format!("{{\n{}\n}}\n", content.0.join(",\n"))
+}
+
+/// Returns the content of a recovery file that was checked alone.
+pub fn of_recovery(head: &Head, recovery: &Recovery) -> String {
+    let identity = &head.root().identity;
+    let mut content = Content::default();
+    content.field("name", &text(&identity.name));
+    content.field("version", &identity.version.to_string());
+    content.field("number", &recovery.number.to_string());
+    content.field("count", &recovery.count.to_string());
+    content.field("columns", &recovery.geometry.starts.len().to_string());
+    content.field("run", &recovery.geometry.run.to_string());
+    content.field("parity", &recovery.geometry.parity.to_string());
+    content.field("codewords", &recovery.geometry.codewords(recovery.file_len).to_string());
     format!("{{\n{}\n}}\n", content.0.join(",\n"))
 }
 

@@ -19,6 +19,7 @@ pub mod ostree;
 pub mod pkcs7;
 pub mod reader;
 pub mod recipes;
+pub mod recovery;
 pub mod rsa;
 pub mod targets;
 pub mod tree;

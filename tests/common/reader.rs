@@ -3,11 +3,14 @@
 use std::io::Read;
 use std::path::PathBuf;
 
+use sealift::recovery::{LoneRecovery, RepairOptions, repair_volumes};
 use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::volume::verify_volume;
 use sealift::{Bundle, Error, Head, Input, Limits, OpenVolume, Progress, VolumeSet};
-use sealift_format::{Envelope, Index, Kind, Object, Opened, Opener, Part, Request, Row, SignedList, Step, verity};
+use sealift_format::{
+    Envelope, Index, Kind, Object, Opened, Opener, Part, RecoveryHeader, Request, Row, SignedList, Step, verity,
+};
 use sealift_verify::carried::CarriedChecker;
 use sealift_verify::checker::ObjectChecker;
 use sealift_verify::content::{ContentError, check_stored};
@@ -19,7 +22,7 @@ use sealift_verify::trust::{
 };
 
 use crate::complete::complete;
-use crate::content::{of_bundle, of_list, of_request, of_volume};
+use crate::content::{of_bundle, of_list, of_recovery, of_request, of_volume};
 use crate::made::check_all_made;
 use crate::vector::{Check, Trust, Vector};
 
@@ -135,7 +138,7 @@ pub fn read(input: Input, check: Check, trust: Option<&Trust>) -> Result<Opened,
         match check {
             Check::Open => unopened.open_any().map(|(_, opened)| opened),
             Check::Verify => verify(unopened, Depth::Stored, 1, &progress).map(|done| done.opened),
-            Check::Deep | Check::Apply | Check::Request | Check::List | Check::Volume => {
+            Check::Deep | Check::Apply | Check::Request | Check::List | Check::Volume | Check::Recovery => {
                 verify(unopened, Depth::Objects, 2, &progress).map(|done| done.opened)
             }
         }
@@ -211,6 +214,54 @@ pub fn read_volumes(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
     read().map_err(|error: Error| error.kind().unwrap_or_else(|| panic!("not about the volumes: {error}")))
 }
 
+/// Reads a recovery file alone or, if its vector has bases among `all`, makes the lost volumes of the bundle again with these, and reads the bundle.
+/// Returns the content.
+///
+/// # Errors
+/// Returns an error if it is rejected.
+///
+/// # Panics
+/// Panics if the files cannot be written.
+pub fn read_recovery(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let write = |vector: &Vector| {
+        let path = folder.path().join(&vector.name);
+        std::fs::write(&path, &vector.bytes).expect("there is room");
+        path
+    };
+    let progress = Progress::default();
+    let read = || {
+        if vector.bases.is_empty() {
+            let Some(file) = LoneRecovery::open(&write(vector), &Limits::default())? else {
+                return Err(RecoveryHeader::parse(&vector.bytes).expect_err("it is no recovery file").into());
+            };
+            judge(file.head(), vector.trust.as_ref())?;
+            file.verify(&progress)?;
+            return Ok(of_recovery(file.head(), file.recovery()));
+        }
+        let base = |name: &String| all.iter().find(|vector| vector.name == *name).expect("its bases are vectors");
+        let paths: Vec<PathBuf> = [vector].into_iter().chain(vector.bases.iter().map(base)).map(write).collect();
+        let options = RepairOptions { replaces: false, jobs: 2, limits: Limits::default() };
+        let made = repair_volumes(&paths, &folder.path().join("made"), &options, &progress)?;
+        let is_replaced = |path: &PathBuf| made.volumes.iter().any(|volume| volume.source.as_ref() == Some(path));
+        let is_volume = |path: &PathBuf| matches!(OpenVolume::open(path), Ok(Some(_)));
+        let mut volumes: Vec<PathBuf> =
+            paths.into_iter().filter(|path| is_volume(path) && !is_replaced(path)).collect();
+        volumes.extend(made.volumes.iter().map(|volume| volume.path.clone()));
+        let set = VolumeSet::of_files(&volumes)?;
+        let unopened = Input::volumes(&volumes[0], set).begin(Limits::default())?;
+        match verify(unopened, Depth::Objects, 2, &progress)?.opened {
+            Opened::Whole(bundle) => Ok(of_bundle(&bundle)),
+            Opened::Delta(_) => panic!("{}: the set is a delta", vector.name),
+        }
+    };
+    read().map_err(|error: Error| match &error {
+        Error::WrongRecovery { source, .. } => source.kind().expect("it is about the bundle"),
+        _ if error.word() == "unrepairable" => Kind::Truncated,
+        _ => error.kind().unwrap_or_else(|| panic!("{}: not about the files: {error}", vector.name)),
+    })
+}
+
 /// Returns the content of an accepted vector, with bases among `all`, as JSON.
 ///
 /// # Errors
@@ -226,6 +277,9 @@ pub fn content(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
     }
     if vector.check == Check::Volume {
         return read_volumes(vector, all);
+    }
+    if vector.check == Check::Recovery {
+        return read_recovery(vector, all);
     }
     let opened = open(&vector.bytes, &[usize::MAX]).map_err(|error| error.kind())?;
     match apply(opened, vector, all)? {

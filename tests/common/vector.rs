@@ -44,6 +44,8 @@ pub enum Check {
     List,
     /// The input is a volume: alone, or in a set with the volumes that the bases are.
     Volume,
+    /// The input is a recovery file: alone, or with other recovery files and volumes, from which the bundle is made again.
+    Recovery,
 }
 
 /// The settings of the administrator and the device.
@@ -77,6 +79,7 @@ impl Vector {
             Check::Request => lines.push(("check", "request".into())),
             Check::List => lines.push(("check", "list".into())),
             Check::Volume => lines.push(("check", "volume".into())),
+            Check::Recovery => lines.push(("check", "recovery".into())),
         }
         lines.extend(self.bases.iter().map(|base| ("base", base.clone())));
         lines.push(("comment", self.comment.clone()));
@@ -121,6 +124,7 @@ impl Vector {
             ("check", "request") => self.check = Check::Request,
             ("check", "list") => self.check = Check::List,
             ("check", "volume") => self.check = Check::Volume,
+            ("check", "recovery") => self.check = Check::Recovery,
             ("base", _) => self.bases.push(value.into()),
             ("comment", _) => self.comment = value.into(),
             _ => {
@@ -157,6 +161,13 @@ pub fn load() -> Vec<Vector> {
 pub fn load_volumes() -> Vec<Vector> {
     let mut vectors = load_all();
     vectors.retain(|vector| vector.check == Check::Volume);
+    vectors
+}
+
+/// Returns all vectors of recovery files.
+pub fn load_recovery() -> Vec<Vector> {
+    let mut vectors = load_all();
+    vectors.retain(|vector| vector.check == Check::Recovery);
     vectors
 }
 

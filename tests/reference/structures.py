@@ -4,6 +4,7 @@ import io, json, re, sys
 from functools import partial
 from pathlib import Path
 
+import recovery
 from content import base, escape
 from encoding import Cursor, Reject, check_prefixed, need, unzstd
 from recipes import SUMS
@@ -244,7 +245,15 @@ def compare_volume(file, data, content):
     if "number" in content:  # not that of the bundle that a set makes
         yield [file.number, file.count, text(file.root.identity.name)], [content[key] for key in ("number", "count", "name")]
 
-COMPARISONS = {"bundle": compare_bundle, "volume": compare_volume,
+def compare_recovery(file, data, content):
+    own = recovery.parse(data)
+    names = "number count head_len offset len file_len set shard_len run parity pad columns".split()
+    yield [getattr(file, name) for name in names], [getattr(own, name) for name in names]
+    yield list(file.start), own.starts
+    if "number" in content:
+        yield [file.number, file.count, text(file.root.identity.name)], [content[key] for key in ("number", "count", "name")]
+
+COMPARISONS = {"bundle": compare_bundle, "volume": compare_volume, "recovery": compare_recovery,
                "signed_list": lambda file, _, content: compare_list(file.list, content),
                "request": lambda file, _, content: compare_index(file.outline, content)}
 
@@ -252,7 +261,7 @@ def run(path):
     """Check one vector; return whether it is as described."""
     header, data = split(path)
     keys = dict(line.split(": ", 1) for line in header.decode().split("\n"))
-    type_ = {"request": "request", "list": "signed_list", "volume": "volume"}.get(keys.get("check"), "bundle")
+    type_ = {"request": "request", "list": "signed_list", "volume": "volume", "recovery": "recovery"}.get(keys.get("check"), "bundle")
     try:
         file = whole(type_, data)
     except Reject as reject:

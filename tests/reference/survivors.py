@@ -6,10 +6,10 @@ A rejection is a call of `need`. That of bytes after a structure's last field co
 import ast, contextlib, io, os, signal, sys
 from collections import defaultdict
 
-import apply, difference, encoding, gvariant, index, ostree, recipes, request, sealift, suffix, trust, vectors, volume
+import apply, difference, encoding, gvariant, index, ostree, recipes, recovery, request, sealift, suffix, trust, vectors, volume
 from encoding import Reject
 
-READER = [apply, difference, encoding, gvariant, index, ostree, recipes, request, sealift, suffix, trust, volume]
+READER = [apply, difference, encoding, gvariant, index, ostree, recipes, recovery, request, sealift, suffix, trust, volume]
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 # A reader that no longer rejects something may not end.
 SECONDS = 20

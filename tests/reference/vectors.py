@@ -4,6 +4,7 @@ import io, os, sys
 from collections import defaultdict
 from functools import lru_cache
 
+import recovery
 from channel import of_list, parse_list
 from content import document, of_bundle, of_request
 from encoding import Reject, need
@@ -68,6 +69,17 @@ def read_volume(data, policy, others):
         return kind, None
     return read_bundle(bundle, "deep", policy, [])
 
+def read_recovery(data, policy, others):
+    """Return the same for a recovery file: alone, or with others and volumes, from which the bundle is made again."""
+    try:
+        if not others:
+            return "ok", document(recovery.read_alone(data, policy))
+        bundle = recovery.repair(data, others)
+    except Reject as reject:
+        kind, _ = reject.args
+        return kind, None
+    return read_bundle(bundle, "deep", policy, [])
+
 # Encoders of recipes that this reader has not: it checks their parameters, and makes nothing with them.
 LACKS = {"lz4", "xz", "zstd"}
 
@@ -94,6 +106,8 @@ def read(path):
         return expected, *read_list(data, policy)
     if depth == "volume":
         return expected, *read_volume(data, policy, bases)
+    if depth == "recovery":
+        return expected, *read_recovery(data, policy, bases)
     return expected, *(read_request(data, bases) if depth == "request" else read_bundle(data, depth, policy, bases))
 
 def run_vector(path):

@@ -15,6 +15,7 @@ mod ostree;
 mod recipes;
 mod recipes_coders;
 mod recipes_delta;
+mod recovery;
 mod request;
 mod signed;
 mod volume;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Vector> {
         ("core delta requests", request::vectors()),
         ("core lists trust", channel::vectors()),
         ("core volumes", volume::vectors()),
+        ("core recovery volumes", recovery::vectors()),
         ("core trust", signed::vectors()),
         ("core kernel-signatures trust", kernel_signature::vectors()),
         ("core", good::vectors()),

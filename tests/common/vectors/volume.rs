@@ -5,13 +5,13 @@ use crate::bytes::{hash, wide};
 use crate::volume::Volume;
 
 /// Returns a bundle of three chunks, one for each object.
-fn three() -> Bundle {
+pub(super) fn three() -> Bundle {
     let tree = dir([("a", file("one\n")), ("b", file("two\n")), ("c", file("three\n"))]);
     Bundle::new(&[("main", tree)], Packing { group: 1, ..Packing::default() })
 }
 
 /// Returns its volumes: one with the index alone, and one for each chunk.
-fn split() -> Vec<Volume> {
+pub(super) fn split() -> Vec<Volume> {
     Volume::split(&three().encode(), 1)
 }
 
