@@ -218,6 +218,8 @@ pub mod status;
 pub mod trust;
 pub mod verify;
 pub mod volume;
+#[cfg(feature = "pack")]
+mod volume_name;
 
 pub use output::Output;
 pub use sealift_format::{

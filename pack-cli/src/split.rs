@@ -27,8 +27,8 @@ use sealift_store::fs::partial::PartialFile;
 use sealift_store::{OpenVolume, VolumeFault, named_recovery, named_volumes};
 use sealift_verify::content::check_stored;
 
-use crate::recovery::{self, Amount, RecoveryFile};
-use crate::volume::file_name;
+use crate::recovery::{self, Amount, LoneRecovery};
+use crate::volume_name::{file_name, recovery_file_name};
 use crate::{Error, Input, Limits, Origin, Phase, Progress};
 
 /// How to split a bundle.
@@ -109,7 +109,7 @@ pub fn split(
     };
     let volumes: Vec<Written> = headers.into_iter().map(written).collect();
     let written = |recovery: Recovery| WrittenRecovery {
-        path: directory.join(recovery::file_name(head, &recovery)),
+        path: directory.join(recovery_file_name(head, &recovery)),
         file_bytes: recovery.own_len(),
         recovery,
     };
@@ -158,8 +158,9 @@ fn refuse_other_recovery(
 ) -> Result<(), Error> {
     let identity = &head.root().identity;
     for path in named_recovery(directory)? {
-        let Ok((_, front)) = RecoveryFile::open(&path, limits) else { continue };
-        let found = &front.head().root().identity;
+        // A damaged one is replaced if it has the name of one of these.
+        let Ok(Some(found)) = LoneRecovery::open(&path, limits) else { continue };
+        let found = &found.head().root().identity;
         let is_same_name = found.name == identity.name && found.version == identity.version;
         if is_same_name && recovery.iter().all(|own| own.path != path) {
             let bundle = format!("{} version {}", identity.name, identity.version);
@@ -200,7 +201,7 @@ impl Source<'_> {
             files.push(PartialFile::create(&recovery.path, true)?);
         }
         let headers: Vec<Recovery> = recovery.iter().map(|written| written.recovery.clone()).collect();
-        recovery::write(self.origin, self.path, &headers, &files, jobs, progress)?;
+        recovery::write_all(self.origin, self.path, &headers, &files, jobs, progress)?;
         partials.extend(files);
         progress.enter(Phase::Syncing, 0, 0);
         partials.into_iter().try_for_each(PartialFile::finish)

@@ -14,7 +14,7 @@
 //! # }
 //! ```
 
-use sealift_format::{Head, Row, Volume, num};
+use sealift_format::{Row, num};
 use sealift_store::OpenVolume;
 use sealift_verify::content::check_stored;
 
@@ -56,13 +56,4 @@ pub fn verify_volume(volume: &OpenVolume, limits: &Limits, progress: &Progress) 
         chunks: num::wide(carried.len()),
         file_bytes: volume.header().own_len(volume.head()),
     })
-}
-
-/// Returns the name of a volume's file: `os-7.002-of-005.sealift-volume`. The numbers have as many digits as there are, so that they sort.
-pub(crate) fn file_name(head: &Head, header: &Volume) -> String {
-    let digits = header.count.to_string().len().max(3);
-    let Volume { number, count, .. } = header;
-    let identity = &head.root().identity;
-    let stem = format!("{}-{}", identity.name, identity.version);
-    format!("{stem}.{number:0digits$}-of-{count:0digits$}.{}", OpenVolume::EXTENSION)
 }

@@ -1,10 +1,12 @@
 //! Makes lost bytes of a bundle's body again, codeword by codeword.
 
 use std::fs::File;
+use std::num::NonZero;
 use std::ops::Range;
 
 use parking_lot::Mutex;
 use reed_solomon_simd::rate::RateDecoder as _;
+use rustix::fs::Advice;
 use sealift_format::Geometry;
 use sealift_format::num::{at, size, wide};
 use sealift_store::threads::parallel::for_each_with;
@@ -188,6 +190,22 @@ pub(super) fn read(slices: &[Slice], buffer: &mut [u8], offset: u64) -> Vec<Rang
     unread
 }
 
+/// Bytes that a medium is asked for at once, since each codeword takes a little from many places.
+const WINDOW: u64 = 4 << 20;
+
+/// Has the system read on where a range reaches the next window, so that media are read in long runs.
+fn ahead(slices: &[Slice], range: &Range<u64>) {
+    let after = slices.partition_point(|slice| slice.range.end <= range.start);
+    let Some((slice, (part, at))) = slices.get(after).and_then(|slice| Some((slice, slice.part(range)?))) else {
+        return;
+    };
+    let (Some(file), end) = (&slice.file, at.saturating_add(part.end - part.start)) else { return };
+    if at / WINDOW != end / WINDOW || part.start == slice.range.start {
+        // A hint: if it fails, reading is only slower.
+        let _ = rustix::fs::fadvise(file, end, NonZero::new(WINDOW), Advice::WillNeed);
+    }
+}
+
 /// Returns the damaged chunks, and the index if it is damaged, in ascending order.
 ///
 /// # Errors
@@ -288,6 +306,7 @@ impl Worker {
         let (range, zeros) = geometry.run_of(codeword, column, body.end());
         let (zeros, len) = (size(zeros), size(range.end - range.start));
         self.run.fill(0);
+        ahead(body.slices, &range);
         let unread = read(body.slices, self.run.get_mut(zeros..zeros + len).unwrap_or_default(), range.start);
         for unread in &unread {
             let bytes = range.start + wide(unread.start)..range.start + wide(unread.end);

@@ -15,7 +15,7 @@ use crate::{Error, Limits, Progress, VolumeFault};
 
 /// An open recovery file whose header and geometry are sound.
 #[derive(Debug)]
-pub struct RecoveryFile {
+pub(super) struct RecoveryFile {
     path: PathBuf,
     file: File,
     pub(super) recovery: Recovery,
@@ -23,7 +23,7 @@ pub struct RecoveryFile {
 
 /// Head and stored layout of the bundle.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub(super) struct Front {
     pub(super) head: Head,
     pub(super) layout: Vec<u8>,
 }
@@ -59,12 +59,6 @@ impl Front {
         [self.head.encode(), self.layout.clone()].concat()
     }
 
-    /// Returns the bundle's head.
-    #[must_use]
-    pub fn head(&self) -> &Head {
-        &self.head
-    }
-
     /// Returns where the index and the chunks are in the bundle, and their digests, in order.
     ///
     /// # Errors
@@ -87,7 +81,7 @@ impl RecoveryFile {
     ///
     /// # Errors
     /// Returns an error if it cannot be read, or does not conform to recovery 2 and 3.
-    pub fn open(path: &Path, limits: &Limits) -> Result<(Self, Front), Error> {
+    pub(super) fn open(path: &Path, limits: &Limits) -> Result<(Self, Front), Error> {
         let file = File::open(path).map_err(|error| Error::io("read", path, error))?;
         let of_path = |error: FormatError| Error::unexpected(path, error.to_string());
         let recovery = read_recovery(path, &file, limits)?.map_err(of_path)?;
@@ -109,14 +103,12 @@ impl RecoveryFile {
     }
 
     /// Returns its path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Returns header and geometry.
-    #[must_use]
-    pub fn recovery(&self) -> &Recovery {
+    pub(super) fn recovery(&self) -> &Recovery {
         &self.recovery
     }
 

@@ -100,7 +100,7 @@ pub fn make(
 ///
 /// # Errors
 /// Returns an error if the bundle cannot be read, if a file cannot be written, or if codewords take too much memory.
-pub(super) fn write_all(
+pub(crate) fn write_all(
     origin: &Origin,
     path: &Path,
     recoveries: &[Recovery],

@@ -30,10 +30,11 @@ mod set;
 mod volumes;
 
 pub use alone::LoneRecovery;
-pub use file::{Front, RecoveryFile};
+pub(crate) use make::write_all;
 pub use make::{MakeOptions, MakeStats, make};
 pub use repair::{RepairOptions, RepairStats, repair};
 pub use repair_volumes::{RepairVolumesStats, RepairedVolume, repair_volumes};
+pub use sealift_format::{Geometry, Recovery};
 pub use set::are_volumes;
 pub use volumes::Amount;
-pub(crate) use volumes::{file_name, plan, write};
+pub(crate) use volumes::plan;

@@ -18,7 +18,8 @@ use super::body::{self, Body, Lost, Part, Slice, suspects};
 use super::file::Digested;
 use super::readable;
 use super::set::Set;
-use crate::volume::{file_name, verify_volume};
+use crate::volume::verify_volume;
+use crate::volume_name::file_name;
 use crate::{Error, Phase, Progress};
 
 /// The result of repairing volumes.

@@ -1,15 +1,11 @@
 //! Makes recovery volumes for a bundle that is split.
 
-use std::path::Path;
-
 use sealift_format::num::wide;
 use sealift_format::volume::front_len;
 use sealift_format::{Chunk, Error as FormatError, Geometry, Head, Recovery, Volume};
-use sealift_store::OpenVolume;
-use sealift_store::fs::partial::PartialFile;
 
-use super::{code, make};
-use crate::{Error, Origin, Progress};
+use super::code;
+use crate::Error;
 
 /// How much recovery there is for the volumes of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +55,13 @@ pub(crate) fn plan(
 
 /// Returns the recovery volumes of these volumes.
 fn recovery_of(head: &Head, volumes: &[Volume], amount: Amount) -> Result<Vec<Recovery>, Error> {
+    let (geometry, count) = geometry_of(Volume::slice_at(head), volumes, amount)?;
+    debug_assert_eq!(geometry.starts.first(), Some(&front_len(head)), "volume 1 begins where the body does");
+    Ok(Recovery::all(head, count, &geometry))
+}
+
+/// Returns how these volumes are cut into codewords, and how many recovery volumes there are. `slice_at` is where slices begin in their files.
+fn geometry_of(slice_at: u64, volumes: &[Volume], amount: Amount) -> Result<(Geometry, u16), Error> {
     let columns = wide(volumes.len());
     let parity_of = |run: u64| match amount {
         Amount::Volumes(count) => (run * u64::from(count), u64::from(count)),
@@ -73,7 +76,7 @@ fn recovery_of(head: &Head, volumes: &[Volume], amount: Amount) -> Result<Vec<Re
         return Err(Error::Usage(most.into()));
     }
     let shard_len = u64::from(SHARD_LEN);
-    let pad = Volume::slice_at(head) % shard_len;
+    let pad = slice_at % shard_len;
     let longest = volumes.iter().map(|volume| (volume.len + pad).div_ceil(shard_len)).max().unwrap_or(1);
     let most = (1..=longest.min(POINTS)).rev().find(|run| points(*run) <= POINTS).unwrap_or(1);
     let run = longest.div_ceil(longest.div_ceil(most)); // so that the last codeword is as long as the others
@@ -83,30 +86,57 @@ fn recovery_of(head: &Head, volumes: &[Volume], amount: Amount) -> Result<Vec<Re
     let geometry =
         Geometry { shard_len: SHARD_LEN, run: narrow(run), parity: narrow(parity), pad: narrow(pad), starts };
     code::memory(&geometry)?;
-    debug_assert_eq!(geometry.starts.first(), Some(&front_len(head)), "volume 1 begins where the body does");
-    Ok(Recovery::all(head, u16::try_from(count).unwrap_or(u16::MAX), &geometry))
+    Ok((geometry, u16::try_from(count).unwrap_or(u16::MAX)))
 }
 
-/// Writes the recovery volumes that were planned. `path` is that of the bundle, which is read from `origin`.
-///
-/// # Errors
-/// Returns an error if the bundle cannot be read, or a file cannot be written.
-pub(crate) fn write(
-    origin: &Origin,
-    path: &Path,
-    recovery: &[Recovery],
-    files: &[PartialFile],
-    jobs: usize,
-    progress: &Progress,
-) -> Result<(), Error> {
-    make::write_all(origin, path, recovery, files, jobs, progress)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Returns the name of a recovery volume's file: `os-7.recovery-001-of-002.sealift-recovery`.
-pub(crate) fn file_name(head: &Head, recovery: &Recovery) -> String {
-    let identity = &head.root().identity;
-    let digits = recovery.count.to_string().len().max(3);
-    let Recovery { number, count, .. } = recovery;
-    let stem = format!("{}-{}", identity.name, identity.version);
-    format!("{stem}.recovery-{number:0digits$}-of-{count:0digits$}.{}", OpenVolume::RECOVERY_EXTENSION)
+    const DVD: u64 = 4_696_178_688;
+
+    /// Full volumes, of which the first begins behind a front of 5 MB.
+    fn volumes(count: u16) -> Vec<Volume> {
+        let file_len = 5_000_000 + u64::from(count) * DVD;
+        let volume = |number| Volume {
+            number,
+            count,
+            head_len: 1000,
+            offset: 5_000_000 + (u64::from(number) - 1) * DVD,
+            len: DVD,
+            file_len,
+            set: [7; 32],
+        };
+        (1..=count).map(volume).collect()
+    }
+
+    #[test]
+    fn a_set_of_discs_takes_little_memory_and_few_checksums() {
+        for (count, amount, files) in [
+            (20, Amount::Volumes(2), 2),
+            (20, Amount::Percent(10), 2),
+            (20, Amount::Percent(5), 1),
+            (1, Amount::Volumes(1), 1),
+            (20, Amount::Volumes(20), 20),
+            (1000, Amount::Volumes(30), 30),
+        ] {
+            let volumes = volumes(count);
+            let (geometry, found) = geometry_of(5_000_112, &volumes, amount).expect("it fits");
+            assert_eq!(found, files, "{amount:?}");
+            assert!(code::memory(&geometry).expect("it is within the limit") <= 16 << 20, "{geometry:?}");
+            assert!(geometry.parity >= u32::from(found) * geometry.run || matches!(amount, Amount::Percent(_)));
+            let file_len = volumes.last().map_or(0, Volume::end);
+            let head_len = 1000;
+            let file = Recovery { number: 1, count: found, head_len, file_len, set: [7; 32], geometry };
+            // A twentieth, and 4 bytes for each shard of a share of the columns.
+            let most = DVD + DVD / 20 + DVD / 2048 * 4 * u64::from(count) * 2 / u64::from(files) + 10_000_000;
+            assert!(file.own_len() < most, "{amount:?}: {}", file.own_len());
+        }
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        geometry_of(5_000_112, &volumes(20), Amount::Volumes(u16::MAX)).expect_err("the code has fewer points");
+        geometry_of(5_000_112, &volumes(40_000), Amount::Volumes(30_000)).expect_err("the code has fewer points");
+    }
 }

@@ -120,7 +120,7 @@ pub(super) fn vectors() -> Vec<Vector> {
         bad("recovery-parity-under", "header", "fewer recovery shards than files", |it| it.parity = 1),
         bad("recovery-pad", "header", "64 zeros before a column", |it| it.pad = 64),
         bad("recovery-first-start", "header", "the first column begins a byte behind the front", |it| {
-            it.starts[0] += 1
+            it.starts[0] += 1;
         }),
         bad("recovery-starts-order", "header", "two columns begin at one place", |it| it.starts[1] = it.starts[0]),
         bad("recovery-start-over", "header", "the last column begins where the bundle ends", |it| {
