@@ -172,7 +172,7 @@ fn parameters_of_zstd() -> Vec<Vector> {
         level(Coder::Zstd154, "recipes-zstd-oldest-level-over", "level 23 of libzstd 1.5.4", 23),
         at("recipes-zstd-flag", "a flag that nobody has defined", 1, 65),
         unknown(Coder::Zstd155(ZSTD), "recipes-zstd-older-unsplit", "libzstd 1.5.5 is to split no blocks", |row| {
-            row[1] = 33
+            row[1] = 33;
         }),
         at("recipes-zstd-flag-unused", "a checksum without a stream", 1, 4),
         at("recipes-zstd-window-unused", "a window without a stream", 2, 20),
