@@ -52,6 +52,11 @@ export function vectors() {
   });
 }
 
+/** Returns the vectors that are bundles. The others are for devices and publishers: requests, channels' lists, volumes, recovery files. */
+export function bundleVectors() {
+  return vectors().filter(({ keys }) => [undefined, "apply", "verify"].includes(keys.check?.[0]));
+}
+
 /**
  * Supplies a file, `size` bytes at a time at most until it is open, checks its chunks and finishes. `judge` sees the reader as soon as
  * there is a head. The chunks are given in groups of `group`, to each of `others` in turn.
