@@ -227,10 +227,10 @@ fn on_a_terminal(desk: &Desk, line: &str) -> String {
 #[test]
 fn a_terminal_has_a_bar_until_the_work_ends() {
     let desk = packed(|tree| {
-        fs::write(tree.join("file"), noise(1, 6_000_000)).expect("a new file");
+        fs::write(tree.join("file"), noise(1, 24_000_000)).expect("a new file");
     });
     let shown = on_a_terminal(&desk, "pack tree -o c.sealift --bundle-version 1 --level 22 --jobs 1");
-    assert!(shown.contains("Packing") && shown.contains(" of 6.00 MB"), "{shown:?}");
+    assert!(shown.contains("Packing") && shown.contains(" of 24.0 MB"), "{shown:?}");
     let (bar, summary) =
         shown.rsplit_once("\x1b[2K").or_else(|| shown.rsplit_once("\r")).expect("the bar is taken away");
     assert!(!summary.contains("Packing") && bar.contains("Packing"), "{shown:?}");

@@ -33,7 +33,7 @@ fn a_pipe_brings_recipes_too() {
     let Some(images) = Images::new() else { return };
     for line in ["unpack - tree", "verify --deep -"] {
         let pipe = std::fs::File::open(images.path("1.sealift")).unwrap();
-        let mut cat = std::process::Command::new("cat").stdin(pipe).stdout(Stdio::piped()).spawn().unwrap();
+        let mut cat = Command::new("cat").stdin(pipe).stdout(Stdio::piped()).spawn().unwrap();
         let mut command = images.command(&format!("{line} {POLICY}"));
         let done = command.stdin(cat.stdout.take().unwrap()).output().unwrap();
         assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
