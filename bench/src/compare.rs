@@ -52,12 +52,14 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 21] = [
+const OTHERS: [(&str, Add); 23] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),
     ("delta-debian",  |report, _, places| delta::add(report, &delta::DEBIAN, places)),
     ("delta-ebuilds", |report, _, places| delta::add(report, &delta::EBUILDS, places)),
+    ("delta-year",    |report, _, places| delta::add(report, &delta::YEAR, places)),
+    ("delta-releases", |report, _, places| delta::add(report, &delta::RELEASES, places)),
     // A run takes minutes, and the figures are far from the targets.
     ("ostree",        |report, options, places| ostree::add(report, options.runs.min(2), places)),
     ("ostree-change", |report, options, places| ostree_change::add(report, options.runs, places)),
@@ -78,7 +80,8 @@ const OTHERS: [(&str, Add); 21] = [
     ("floor",         |report, options, places| floor::add(report, options.runs, places)),
 ];
 /// Measures that run only on Debian's kernel source.
-const OF_KERNEL: [&str; 6] = ["update", "delta-linux", "delta-debian", "delta-ebuilds", "composefs", "page"];
+const OF_KERNEL: [&str; 8] =
+    ["update", "delta-linux", "delta-debian", "delta-ebuilds", "delta-year", "delta-releases", "composefs", "page"];
 /// Measures that mount or create a system, which only root does.
 const OF_ROOT: [&str; 9] =
     ["delta-debian", "composefs", "containers", "in-place", "order", "boot", "boot-composefs", "scratch", "slots"];

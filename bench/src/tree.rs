@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
+use xtask::debian::{self, Installed};
 use xtask::packages;
 use xtask::shell::{output, run};
 
@@ -43,6 +44,16 @@ pub(crate) fn unpack_previous_kernel(dir: &Path) -> Result<PathBuf> {
     run(Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(dir))?;
     fs::remove_dir_all(dir.join("package"))?;
     Ok(dir.join(DEBIAN_SOURCE))
+}
+
+/// Unpacks that of the next Debian into a folder.
+pub(crate) fn unpack_later_kernel(dir: &Path) -> Result<PathBuf> {
+    let name = "linux-source-6.12";
+    debian::unpack(dir, &dir.join("package"), &["trixie"], &[name], Installed::Counts)?;
+    let archive = dir.join("package/usr/src").join(format!("{name}.tar.xz"));
+    run(Command::new("tar").arg("-xJf").arg(archive).arg("-C").arg(dir))?;
+    fs::remove_dir_all(dir.join("package"))?;
+    Ok(dir.join(name))
 }
 
 /// The extent of a tree.

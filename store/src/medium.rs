@@ -39,6 +39,8 @@ pub struct OpenBundle {
     pub homes: Vec<Option<Row<Chunk>>>,
     /// The objects that its recipes made, if they are kept.
     pub(crate) made: OnceLock<MadeSpool>,
+    /// Threads that make an object, if they are not kept.
+    pub(crate) jobs: usize,
 }
 
 impl OpenBundle {
@@ -48,7 +50,7 @@ impl OpenBundle {
     /// Returns an error if the input is a pipe, or cannot be read.
     pub fn new(input: &Input, bundle: Bundle, advice: Advice) -> Result<Self, Error> {
         let medium = Medium::new(input, &bundle.head, advice)?;
-        Ok(Self { medium, homes: bundle.homes(), bundle, made: OnceLock::new() })
+        Ok(Self { medium, homes: bundle.homes(), bundle, made: OnceLock::new(), jobs: 1 })
     }
 }
 

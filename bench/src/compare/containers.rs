@@ -1,7 +1,8 @@
 //! Images and archives of a Debian, one update apart: the size of their deltas beside that of the tree's, and what applying them takes.
 
-use std::fs;
-use std::path::Path;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use super::job::{Job, Usage, median, number};
 use super::places::Places;
 use super::report::{Report, float, grouped, seconds};
 use super::slots::PACKAGES;
+use crate::random::Random;
+use crate::tree;
 
 /// Each form: its name, how a root becomes one, and the limits for the size of its delta and of its full bundle at level 19.
 #[rustfmt::skip] // a table
@@ -52,11 +55,29 @@ const WORDS: [(&str, &str); 3] = [
 const PACK: &str = "sealift pack --force SCRATCH/containers/VERSION -o SCRATCH/containers/VERSION.sealift --level 3 --name os --bundle-version VERSION --key SCRATCH/key --progress none OPTIONS";
 const DELTA: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/containers/delta.sealift --base SCRATCH/containers/1.sealift --trust SCRATCH/allowed_signers --level 3 --name os --bundle-version 2 --key SCRATCH/key --progress none OPTIONS";
 const FULL: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/containers/full.sealift --level 19 --name os --bundle-version 2 --key SCRATCH/key --progress none OPTIONS";
+/// The tree of the new version as an archive, to compare the time with.
+const TAR: &str = "sealift pack --force SCRATCH/containers/tar -o SCRATCH/containers/full.sealift --level 19 --name os --bundle-version 2 --key SCRATCH/key --progress none";
 const FIRST: &str = "sealift unpack SCRATCH/containers/1.sealift SCRATCH/containers/out --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/containers/delta.sealift SCRATCH/containers/out --update --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
 const COPY: &str =
     "cp -r SCRATCH/containers/1 SCRATCH/containers/read && cp -r SCRATCH/containers/2 SCRATCH/containers/written";
 const SAME: &str = "diff -r SCRATCH/containers/2 SCRATCH/containers/out";
+/// Images of which a tenth of the blocks is changed.
+const TENTHS: [&str; 4] = ["SQUASH gzip", "SQUASH xz", "SQUASH lz4", "SQUASH zstd"];
+/// Bytes of a block of squashfs.
+const BLOCK: u64 = 128 << 10;
+/// A container image of a root, with a compressed layer (OCI Image Layout Specification).
+const OCI: &str = r#"
+mkdir -p blobs/sha256
+add() { of=$(sha256sum < new | cut -d' ' -f1); size=$(stat -c %s new); mv new blobs/sha256/$of; }
+tar -C ROOT --sort=name --xattrs -cf layer .
+layer=$(sha256sum < layer | cut -d' ' -f1)
+gzip -n < layer > new; rm layer; add; compressed=$of; layer_size=$size
+printf '{"architecture":"amd64","os":"linux","config":{},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' $layer > new; add; config=$of
+printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":"sha256:%s","size":%s},"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:%s","size":%s}]}' $config $size $compressed $layer_size > new; add
+printf '{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:%s","size":%s,"annotations":{"org.opencontainers.image.ref.name":"os"}}]}' $of $size > index.json
+printf '{"imageLayoutVersion":"1.0.0"}' > oci-layout
+"#;
 /// What applying any delta may take, in bytes.
 const MEMORY: u64 = 256 << 20;
 
@@ -77,6 +98,7 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
     report.at_most("containers: delta of the tree with recipes, to that without", ratio, 0.87, 2, "");
     text.push_str(&format!("| the tree | | {} | | | | | | | |\n", grouped(tree)));
     text.push_str(&format!("| the tree, with recipes | | {} | {ratio:.2} | | | | | | |\n", grouped(tree_with_recipes)));
+    let tar = pack_tar(&roots[1], places)?;
     for form in &FORMS {
         for (version, root) in ["1", "2"].into_iter().zip(&roots) {
             places.remove(&[&format!("SCRATCH/containers/{version}")])?;
@@ -84,25 +106,8 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             make(form, root, &place(version))?;
         }
         let Measured { bytes, delta, packed } = deltas("--recipes", places)?;
-        let info: Value = Job::new("sealift info SCRATCH/containers/delta.sealift --json", places).json()?;
-        let declared = number(&info["cost"], "memory_bytes")?;
-        let encoded = info["recipes"]["encoders"].as_array().into_iter().flatten();
-        let encoded: u64 = encoded.filter_map(|encoder| encoder["bytes"].as_u64()).sum();
-        let (mut applied, mut copied) = (Vec::<Usage>::new(), Vec::<Usage>::new());
-        for _ in 0..runs {
-            places.remove(&[
-                "SCRATCH/containers/out",
-                "SCRATCH/containers/state",
-                "SCRATCH/containers/read",
-                "SCRATCH/containers/written",
-            ])?;
-            copied.push(Job::new(COPY, places).run()?);
-            Job::new(FIRST, places).run()?;
-            applied.push(Job::new(APPLY, places).run()?);
-            Job::new(SAME, places).finds_nothing(APPLY)?;
-        }
-        let peak = applied.iter().map(|usage| usage.peak_bytes).max().unwrap_or_default();
-        let (applied, copied) = (median(&applied).wall, median(&copied).wall);
+        let (declared, encoded) = declared(places)?;
+        let Applied { applied, copied, peak } = apply(runs, places)?;
         let ratio = float(delta) / float(tree);
         report.at_most(format!("containers, {}: delta to the tree's", form.name), ratio, form.limit, 2, "");
         report.at_most(
@@ -135,21 +140,131 @@ pub(crate) fn add(report: &mut Report, runs: usize, places: &Places) -> Result<(
             seconds(copied)
         );
         if let Some(limit) = form.full {
-            Job::new(&FULL.replace("OPTIONS", "--recipes"), places).run()?;
+            let took = Job::new(&FULL.replace("OPTIONS", "--recipes"), places).run()?.wall;
             let full = fs::metadata(place("full.sealift"))?.len();
             let ratio = float(full) / float(bytes);
-            report.at_most(
-                format!("containers, {}: full bundle at level 19, to the image", form.name),
-                ratio,
-                limit,
-                3,
-                "",
-            );
+            let what = |what: &str| format!("containers, {}: {what}", form.name);
+            report.at_most(what("full bundle at level 19, to the image"), ratio, limit, 3, "");
+            let ratio = took.as_secs_f64() / tar.as_secs_f64();
+            report.at_most(what("packing at level 19, to a tar of the tree"), ratio, 3.0, 2, "");
+            println!("   packed whole at level 19 in {} s, a tar of the tree in {} s", seconds(took), seconds(tar));
         }
     }
-    text.push_str(&format!("\n- `{DELTA}`\n- `{APPLY}`\n- `{COPY}`\n- `{FULL}`\n"));
+    text.push_str(&format!("\n- `{DELTA}`\n- `{APPLY}`\n- `{COPY}`\n- `{FULL}`\n- `{TAR}`\n"));
     report.section("Images and archives", &text);
+    image(report, &roots, tree, places)?;
+    let [old, _] = &roots;
+    tenths(report, old, runs, places)?;
     places.remove(&["SCRATCH/containers"])
+}
+
+/// Compares the delta between two container images with that of the tree.
+fn image(report: &mut Report, roots: &[PathBuf; 2], tree: u64, places: &Places) -> Result<()> {
+    for (version, root) in ["1", "2"].into_iter().zip(roots) {
+        let folder = places.path(&format!("SCRATCH/containers/{version}"));
+        places.remove(&[&format!("SCRATCH/containers/{version}")])?;
+        fs::create_dir_all(&folder)?;
+        run(Command::new("bash").args(["-ec", &OCI.replace("ROOT", &root.display().to_string())]).current_dir(folder))?;
+    }
+    let of_image = |line: &str, version: &str| {
+        let source = format!("pack --force SCRATCH/containers/{version}");
+        line.replace("VERSION", version)
+            .replace("OPTIONS", "--recipes")
+            .replace(&source, &source.replace("SCRATCH", "oci:SCRATCH"))
+    };
+    Job::new(&of_image(PACK, "1"), places).run()?;
+    Job::new(&of_image(DELTA, "2"), places).run()?;
+    let delta = fs::metadata(places.path("SCRATCH/containers/delta.sealift"))?.len();
+    let ratio = float(delta) / float(tree);
+    report.at_most("containers, OCI image, decoded: delta to the tree's", ratio, 1.3, 2, "");
+    println!("   OCI image: {}, {ratio:.2} of the tree's delta", grouped(delta));
+    Ok(())
+}
+
+/// Packs a tar of a root at level 19. Returns how long that takes.
+fn pack_tar(root: &Path, places: &Places) -> Result<Duration> {
+    let folder = places.path("SCRATCH/containers/tar");
+    fs::create_dir_all(&folder)?;
+    let tar = ["--sort=name", "-cf", "os.tar", "-C"];
+    run(Command::new("tar").args(tar).arg(root).arg(".").current_dir(&folder))?;
+    let took = Job::new(TAR, places).run()?.wall;
+    places.remove(&["SCRATCH/containers/tar"])?;
+    Ok(took)
+}
+
+/// Applies deltas between images of which a tenth of the blocks is changed.
+fn tenths(report: &mut Report, root: &Path, runs: usize, places: &Places) -> Result<()> {
+    let changed = places.path("SCRATCH/containers/changed");
+    run(Command::new("cp").arg("-a").arg(root).arg(&changed))?;
+    let mut random = Random::fixed();
+    for path in tree::files(&changed)? {
+        let file = File::options().write(true).open(&path)?;
+        for block in 0..file.metadata()?.len().div_ceil(BLOCK) {
+            if random.below(10) == 0 {
+                file.write_all_at(&[0xaa; 16], block * BLOCK)?;
+            }
+        }
+    }
+    let mut text =
+        "| image | delta | applied, s | copied, s | to that | to encode |\n| --- | --: | --: | --: | --: | --: |\n"
+            .to_owned();
+    for make_line in TENTHS {
+        let form = Form { name: make_line, make: make_line, limit: 1.0, full: None };
+        for (version, root) in [("1", root), ("2", &changed)] {
+            places.remove(&[&format!("SCRATCH/containers/{version}")])?;
+            let folder = places.path(&format!("SCRATCH/containers/{version}"));
+            fs::create_dir_all(&folder)?;
+            make(&form, root, &folder)?;
+        }
+        let Measured { delta, .. } = deltas("--recipes", places)?;
+        let Applied { applied, copied, .. } = apply(runs, places)?;
+        let ratio = applied.as_secs_f64() / copied.as_secs_f64();
+        let name = make_line.replace("SQUASH ", "squashfs, ");
+        report.at_most(
+            format!("containers, {name}, a tenth of the blocks changed: applying the delta, to copying both images"),
+            ratio,
+            1.5,
+            2,
+            "",
+        );
+        let (_, encoded) = declared(places)?;
+        let figures = [grouped(delta), seconds(applied), seconds(copied), format!("{ratio:.1}"), grouped(encoded)];
+        println!("   {name}, a tenth changed: {}", figures.join(", "));
+        text.push_str(&format!("| {name} | {} |\n", figures.join(" | ")));
+    }
+    report.section("Images, a tenth of whose blocks is changed", &text);
+    Ok(())
+}
+
+/// What applying a delta took.
+struct Applied {
+    applied: Duration,
+    /// Reading the old image and writing the new one.
+    copied: Duration,
+    peak: u64,
+}
+
+/// Installs the first version and applies the delta to it.
+fn apply(runs: usize, places: &Places) -> Result<Applied> {
+    let (mut applied, mut copied) = (Vec::<Usage>::new(), Vec::<Usage>::new());
+    for _ in 0..runs {
+        let made = ["out", "state", "read", "written"].map(|name| format!("SCRATCH/containers/{name}"));
+        places.remove(&made.each_ref().map(String::as_str))?;
+        copied.push(Job::new(COPY, places).run()?);
+        Job::new(FIRST, places).run()?;
+        applied.push(Job::new(APPLY, places).run()?);
+        Job::new(SAME, places).finds_nothing(APPLY)?;
+    }
+    let peak = applied.iter().map(|usage| usage.peak_bytes).max().unwrap_or_default();
+    Ok(Applied { applied: median(&applied).wall, copied: median(&copied).wall, peak })
+}
+
+/// Returns the memory that the delta declares, and how many bytes its encoders make.
+fn declared(places: &Places) -> Result<(u64, u64)> {
+    let info: Value = Job::new("sealift info SCRATCH/containers/delta.sealift --json", places).json()?;
+    let encoders = info["recipes"]["encoders"].as_array().into_iter().flatten();
+    let encoded = encoders.filter_map(|encoder| encoder["bytes"].as_u64()).sum();
+    Ok((number(&info["cost"], "memory_bytes")?, encoded))
 }
 
 /// What was packed.

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use xtask::shell::remove;
+use xtask::shell::{remove, run};
 
 use super::job::{Job, Usage};
 use super::places::Places;
@@ -30,7 +31,9 @@ struct Way {
     check: &'static str,
 }
 
-const ALL: &[&str] = &["linux", "debian", "ebuilds"];
+const ALL: &[&str] = &["linux", "debian", "ebuilds", "year", "releases"];
+/// Those on which a static delta of OSTree and images are measured as well.
+const NEAR: &[&str] = &["linux", "debian", "ebuilds"];
 const BASE: &str = "sealift pack --force OLD -o SCRATCH/base.sealift --name tree --bundle-version 1 --level 3 --key SCRATCH/key --progress none";
 const INSTALL: &str = "sealift unpack SCRATCH/base.sealift SCRATCH/target --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/out.sealift SCRATCH/target --delete --trust SCRATCH/allowed_signers --state SCRATCH/delta-state --progress none";
@@ -62,7 +65,7 @@ const OURS: Way = Way {
 };
 const ON_TARS: Way = Way { before: &TARS, install: &[], check: "cmp SCRATCH/new.tar SCRATCH/made.tar", ..OURS };
 
-const WAYS: [Way; 9] = [
+const WAYS: [Way; 10] = [
     OURS,
     Way {
         name: FAST,
@@ -91,6 +94,14 @@ const WAYS: [Way; 9] = [
         ..ON_TARS
     },
     Way {
+        name: LONG,
+        pairs: &["ebuilds", "year", "releases"],
+        make: "zstd -q -f -19 --long=27 --patch-from=SCRATCH/old.tar SCRATCH/new.tar -o SCRATCH/out.zst",
+        file: "SCRATCH/out.zst",
+        apply: "zstd -q -f -d --long=27 --patch-from=SCRATCH/old.tar SCRATCH/out.zst -o SCRATCH/made.tar",
+        ..ON_TARS
+    },
+    Way {
         name: "bsdiff on tars",
         pairs: &["ebuilds"],
         make: "bsdiff SCRATCH/old.tar SCRATCH/new.tar SCRATCH/out.bsdiff",
@@ -100,6 +111,7 @@ const WAYS: [Way; 9] = [
     },
     Way {
         name: "xdelta3 -9 on squashfs",
+        pairs: NEAR,
         before: &[
             "mksquashfs OLD SCRATCH/old.squashfs -comp zstd -noappend -no-progress -quiet",
             "mksquashfs NEW SCRATCH/new.squashfs -comp zstd -noappend -no-progress -quiet",
@@ -112,6 +124,7 @@ const WAYS: [Way; 9] = [
     },
     Way {
         name: STATIC,
+        pairs: NEAR,
         before: &COMMITS,
         make: "ostree --repo=SCRATCH/delta-repo static-delta generate --from=old --to=tree --inline --min-fallback-size=0 --filename=SCRATCH/out.static-delta",
         file: "SCRATCH/out.static-delta",
@@ -121,6 +134,7 @@ const WAYS: [Way; 9] = [
     },
     Way {
         name: "sealift onto OSTree, level 19",
+        pairs: NEAR,
         before: &COMMITS,
         make: "sealift pack --force ostree:SCRATCH/delta-repo --ref tree -o SCRATCH/out.sealift --base tree=ostree:SCRATCH/delta-repo:old --level 19 --name tree --bundle-version 2 --key SCRATCH/key --progress none",
         install: &["ostree --repo=SCRATCH/device refs --create=tree old"],
@@ -165,6 +179,7 @@ const BEST: &str = "sealift, level 19";
 const FAST: &str = "sealift, level 3";
 const ROOMY: &str = "sealift, level 12, 512 MiB";
 const XDELTA: &str = "xdelta3 -9 on tars";
+const LONG: &str = "zstd -19 --long=27 --patch-from on tars";
 const STATIC: &str = "ostree static-delta";
 const FULL: &str = "the full bundle";
 const WRITES: &str = "only writing the changed files";
@@ -199,6 +214,17 @@ pub(crate) const EBUILDS: Pair = Pair {
     ],
 };
 
+pub(crate) const YEAR: Pair = Pair {
+    name: "year",
+    title: "Delta: a tree of small files, a year later",
+    wanted: &[wanted(BEST, Bytes, XDELTA, 1.05), wanted(BEST, Bytes, LONG, 1.05), wanted(BEST, MakeTime, LONG, 1.2)],
+};
+
+/// All of it takes the peers hours.
+const FOLDER: &str = "drivers/net";
+pub(crate) const RELEASES: Pair =
+    Pair { name: "releases", title: "Delta: drivers/net of the kernel's source, to that of the next Debian", ..YEAR };
+
 /// Figures that do not come from a delta.
 struct Bare {
     /// The size of the old tree's full bundle in bytes.
@@ -226,7 +252,7 @@ pub(crate) fn add(report: &mut Report, pair: &Pair, places: &Places) -> Result<(
     judge(report, pair, &samples, &bare);
     remove(&full)?;
     remove(&old)?;
-    if new == places.tree { Ok(()) } else { remove(&new) }
+    places.remove(&["SCRATCH/delta-new"])
 }
 
 /// Returns the old and the new tree of a pair.
@@ -238,9 +264,15 @@ fn trees(pair: &Pair, places: &Places) -> Result<(PathBuf, PathBuf)> {
             desktop::write(&old, &new)?;
             (old, new)
         }
+        "releases" => {
+            let later = tree::unpack_later_kernel(&new)?;
+            let (earlier, later) = (places.tree.join(FOLDER), later.join(FOLDER));
+            run(Command::new("cp").arg("-a").arg(earlier).arg(&old))?;
+            (old, later)
+        }
         _ => {
             ebuilds::write(&old, 0)?;
-            ebuilds::write(&new, 1)?;
+            ebuilds::write(&new, if pair.name == YEAR.name { 52 } else { 1 })?;
             (old, new)
         }
     })

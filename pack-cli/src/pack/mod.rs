@@ -21,7 +21,9 @@ pub(crate) mod scan;
 mod sequence;
 mod writer;
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use sealift_format::num;
 use sealift_format::verity;
@@ -35,7 +37,8 @@ use crate::Phase;
 use crate::order::OrderProfile;
 use crate::output::Output;
 use crate::{Error, Progress};
-use sealift_store::contents::{CommonFiles, tasks};
+use sealift_store::contents::tasks::Item;
+use sealift_store::contents::{CommonFiles, Want, hash_contents, tasks};
 pub use sealift_store::source::PackRef;
 use sealift_store::source::Source;
 
@@ -58,6 +61,9 @@ pub struct PackOptions {
     pub images: Vec<Algorithm>,
     /// The order in which a workload reads the files. Without one, a delta keeps the order of its first base that has one.
     pub order: Option<OrderProfile>,
+    /// For a full bundle: the indexes of earlier versions. What they lack is stored in chunks of its own, after the rest, so that devices that have one of
+    /// them read little else.
+    pub apart_from: Vec<Arc<Index>>,
     /// The zstd level.
     pub level: i32,
     /// Target size of a chunk's decoded data, and the size of pieces: a power of two from 4 KiB to 64 MiB.
@@ -98,6 +104,7 @@ impl PackOptions {
             annotations: Vec::new(),
             images: Vec::new(),
             order: None,
+            apart_from: Vec::new(),
             level: Self::LEVEL,
             chunk_len: Self::CHUNK_LEN,
             hot_chunk_len: Self::HOT_CHUNK_LEN,
@@ -173,7 +180,8 @@ pub fn pack(
     sign: &SigningFn<'_>,
     progress: &Progress,
 ) -> Result<PackStats, Error> {
-    let ordered = Ordered::new(refs, options, None)?;
+    let mut ordered = Ordered::new(refs, options, None)?;
+    ordered.set_apart(options, progress)?;
     let (files, bytes) = ordered.size();
     let containers = ordered.containers(&output.folder(), options, false, progress)?;
     let Ordered { refs, mut sources, mut order } = ordered;
@@ -237,6 +245,30 @@ impl<'a> Ordered<'a> {
         let sources: Vec<&Source> = refs.iter().map(|from| from.source).collect();
         let order = order::access_order(&sources, options.order.as_ref().or(base), options.chunk_len);
         Ok(Self { refs, sources, order })
+    }
+
+    /// Moves what earlier versions lack behind what all of them have; what none has comes last. Apart from that, the order stays.
+    fn set_apart(&mut self, options: &PackOptions, progress: &Progress) -> Result<(), Error> {
+        if options.apart_from.is_empty() {
+            return Ok(());
+        }
+        let rows = || options.apart_from.iter().flat_map(|index| index.objects());
+        let sizes: HashSet<u64> = rows().map(|object| object.size).collect();
+        let ids_of = |index: &Arc<Index>| index.objects().iter().map(|object| object.id).collect::<HashSet<_>>();
+        let known: Vec<HashSet<[u8; 32]>> = options.apart_from.iter().map(ids_of).collect();
+        let mut lacking: Vec<Vec<usize>> = Vec::new();
+        for source in &self.sources {
+            let has_size = |content| sizes.contains(&source.content_len(content));
+            let want = |content| if has_size(content) { Want::Id } else { Want::Nothing };
+            let wanted: Vec<Want> = source.contents().map(want).collect();
+            let found = hash_contents(source, &wanted, options.jobs.max(1), progress)?;
+            let lacks =
+                |id: Option<[u8; 32]>| known.iter().filter(|ids| id.is_none_or(|id| !ids.contains(&id))).count();
+            lacking.push(found.into_iter().map(|info| lacks(info.id)).collect());
+        }
+        let count = |item: &Item| lacking.get(item.source).and_then(|of| of.get(num::at(item.content))).copied();
+        self.order.parts[self.order.hot_end..].sort_by_key(|part| count(&part.item));
+        Ok(())
     }
 
     /// Takes the containers in the sources apart, if the options have recipes. Their parts are kept in a file without a name in `folder`.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adopted;
+mod apart;
 mod archives;
 mod classes;
 mod clean;

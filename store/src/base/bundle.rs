@@ -56,16 +56,16 @@ impl Base {
     pub fn of_bundle(input: Input, limits: Limits, guard: &Guard) -> Result<Self, Error> {
         let unopened = input.begin(limits)?;
         guard.judge_base(unopened.head())?;
-        Self::of_known(unopened)
+        Self::of_known(unopened, 1)
     }
 
-    /// Opens a bundle that a delta names as its base: the delta vouches for it.
-    pub(crate) fn of_known(unopened: Unopened) -> Result<Self, Error> {
+    /// Opens a bundle that a delta names as its base: the delta vouches for it. Its recipes are made on `jobs` threads.
+    pub(crate) fn of_known(unopened: Unopened, jobs: usize) -> Result<Self, Error> {
         let (input, bundle) = unopened.open_bundle()?;
         let index = bundle.index.clone();
         let identity = bundle.head.root().identity.clone();
         let order = KeptOrder::of_bundle(&bundle);
-        let holder = Arc::new(OpenBundle::new(&input, bundle, Advice::Normal)?);
+        let holder = Arc::new(OpenBundle { jobs, ..OpenBundle::new(&input, bundle, Advice::Normal)? });
         Ok(Self {
             index,
             holder: Box::new(holder),
@@ -88,7 +88,7 @@ impl Holder for Arc<OpenBundle> {
 
 impl<'a> BundleReader<'a> {
     pub(super) fn new(base: &'a OpenBundle) -> Self {
-        Self::over(base, None, base.made.get().map_or(1, |made| made.jobs))
+        Self::over(base, None, base.made.get().map_or(base.jobs, |made| made.jobs))
     }
 
     /// Returns a reader of a bundle, or of a delta bundle over these bases, that makes objects on `jobs` threads.

@@ -162,7 +162,8 @@ impl GivenBases {
             }
             (TargetKind::Directory, path) if is_directory(path)? => vec![self.of_directory(path, delta, progress)?],
             (TargetKind::Directory, path) => {
-                let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Base::of_known);
+                let open = |unopened| Base::of_known(unopened, self.jobs.max(1));
+                let opened = Input::open(path)?.begin(self.limits.clone()).and_then(open);
                 vec![opened.map_err(|error| error.of_bundle(path))?]
             }
         };

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use sealift::order::OrderProfile;
@@ -13,7 +14,7 @@ use sealift::source::{
     DirectoryOptions, Exclude, MetadataOptions, ModeRules, OmitOutput, OwnerRule, SourceOptions, XattrFilter,
 };
 use sealift::trust::TargetKind;
-use sealift::{Error, Identity};
+use sealift::{Error, Identity, Index, Input, Opened};
 
 use super::owner::{parse_owner, parse_rule};
 use crate::failure::Failure;
@@ -156,6 +157,10 @@ pub(crate) struct Pack {
     /// first are stored first again; needs no signature
     #[arg(long, value_name = "BUNDLE|TARGET", help_heading = "Storage", value_hint = ValueHint::AnyPath, conflicts_with = "order")]
     pub(super) order_from: Option<PathBuf>,
+    /// Put what this earlier bundle lacks into chunks of its own, so that a device that has it reads little else of this bundle without a
+    /// delta; repeat for earlier versions; needs no signature
+    #[arg(long, value_name = "BUNDLE", help_heading = "Storage", value_hint = ValueHint::FilePath, conflicts_with_all = ["base", "request"])]
+    pub(super) apart_from: Vec<PathBuf>,
     /// zstd compression level, 1 to 22
     #[arg(long, value_name = "N", default_value_t = PackOptions::LEVEL, help_heading = "Storage",
         value_parser = clap::value_parser!(i32).range(1..=22))]
@@ -195,7 +200,7 @@ pub(crate) struct Pack {
     #[arg(long = "for", value_name = "REQUEST", help_heading = "Delta", value_hint = ValueHint::FilePath)]
     pub(super) request: Option<PathBuf>,
     /// Store images, archives and compressed files as the files in them, from which devices make them again byte by byte; the browser's page
-    /// does not check such bundles yet
+    /// checks what is stored, and makes nothing
     #[arg(long)]
     pub(super) recipes: bool,
     /// Most memory that a device may need to decode a chunk
@@ -267,6 +272,7 @@ impl Pack {
             })?),
             (None, None) => None,
         };
+        let apart_from = self.apart_from.iter().map(|path| index_of(path)).collect::<Result<_, Failure>>()?;
         Ok(PackOptions {
             identity: Identity {
                 name: self.bundle_name()?,
@@ -278,6 +284,7 @@ impl Pack {
             annotations: self.annotations()?,
             images: self.composefs.clone(),
             order,
+            apart_from,
             level: self.level,
             chunk_len: self.chunk_size.unwrap_or(PackOptions::CHUNK_LEN),
             hot_chunk_len: self.order_chunk_size.unwrap_or(PackOptions::HOT_CHUNK_LEN),
@@ -426,5 +433,17 @@ mod tests {
         assert_eq!(split("x=a=b"), (Some("x"), OsStr::new("a=b")));
         assert_eq!(split("./a=b"), (None, OsStr::new("./a=b")));
         assert_eq!(split("=a"), (None, OsStr::new("=a")));
+    }
+}
+
+/// Returns the index of a full bundle, unverified: it decides only where objects lie.
+fn index_of(path: &Path) -> Result<Arc<Index>, Failure> {
+    let opened = Input::open(path).and_then(|input| input.begin(limits())?.open_any());
+    match opened.map_err(|error| error.of_bundle(path))?.1 {
+        Opened::Whole(bundle) => Ok(Arc::new(bundle.index)),
+        Opened::Delta(_) => Err(Failure::usage(format!(
+            "--apart-from {0}: {0} is a delta; give the full bundle of that version",
+            path.display()
+        ))),
     }
 }
