@@ -301,6 +301,7 @@ fn pack_options(jobs: usize, chunk_len: u64, order: Option<OrderProfile>) -> Pac
         annotations: Vec::new(),
         images: Vec::new(),
         order,
+        apart_from: Vec::new(),
         level: 1,
         chunk_len,
         hot_chunk_len: (chunk_len / 4).max(4096),
