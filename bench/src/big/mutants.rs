@@ -45,6 +45,9 @@ pub(crate) fn run() -> Result<()> {
     // It ends with 2 if some were missed.
     let status = command.args(["--", "--lib", "--test", "vectors"]).status().context("cannot start cargo-mutants")?;
     ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo-mutants ended with {status}");
+    let tested: Vec<serde_json::Value> =
+        serde_json::from_str(&fs::read_to_string(out.join("mutants.out/mutants.json"))?)?;
+    ensure!(tested.len() == chosen.len(), "cargo-mutants tested {} of {} changes", tested.len(), chosen.len());
     let found = |name: &str| lines(&out.join("mutants.out").join(name));
     let (missed, caught) = (found("missed.txt")?, found("caught.txt")?.len() + found("timeout.txt")?.len());
     missed.iter().for_each(|name| println!("   unnoticed: {name}"));
@@ -59,8 +62,8 @@ fn lines(path: &Path) -> Result<Vec<String>> {
     Ok(text.lines().map(str::to_owned).collect())
 }
 
-/// Returns a regular expression that matches the text alone.
+/// Returns a regular expression that matches the text alone. Others than these letters are not escaped: `\<` would be the start of a word.
 fn escaped(text: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || matches!(letter, ' ' | '_' | '/' | ':' | '"' | '\'' | ',');
+    let plain = |letter: char| !r"\.+*?()|[]{}^$".contains(letter);
     text.chars().map(|letter| if plain(letter) { letter.to_string() } else { format!("\\{letter}") }).collect()
 }
