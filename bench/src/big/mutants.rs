@@ -12,8 +12,8 @@ use xtask::tools::CARGO_MUTANTS;
 
 use crate::random::Random;
 
-/// The code that is changed: it decides what is accepted. With `--package`, tests of other packages would be left out.
-const CHANGED: [&str; 5] = ["--workspace", "--file", "format/src/**", "--file", "verify/src/**"];
+/// The crates that are changed; their code decides what is accepted.
+const CRATES: [&str; 4] = ["--package", "sealift-format", "--package", "sealift-verify"];
 /// The share of changes, in percent, that may go unnoticed: some change nothing that anyone could see.
 const MOST_MISSED: usize = 8;
 
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<()> {
     let program = CARGO_MUTANTS.ensure()?;
     let mutants = || {
         let mut command = Command::new(&program);
-        command.arg("mutants").args(CHANGED);
+        command.arg("mutants").args(CRATES);
         command
     };
     let listed = output(mutants().arg("--list"))?;
@@ -38,6 +38,8 @@ pub(crate) fn run() -> Result<()> {
     renew(&out)?;
     let mut command = mutants();
     command.args(["--test-package", "sealift-format,sealift-verify,sealift-tests", "--no-shuffle", "--timeout", "300"]);
+    // Unchanged, it would test the packages that are changed alone, which have no vectors. `ci` tests all.
+    command.args(["--baseline", "skip"]);
     command.args(["--colors", "never", "--output"]).arg(&out);
     for name in &chosen {
         command.arg("--re").arg(format!("^{}$", escaped(name)));
@@ -47,7 +49,8 @@ pub(crate) fn run() -> Result<()> {
     ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo-mutants ended with {status}");
     let tested: Vec<serde_json::Value> =
         serde_json::from_str(&fs::read_to_string(out.join("mutants.out/mutants.json"))?)?;
-    ensure!(tested.len() == chosen.len(), "cargo-mutants tested {} of {} changes", tested.len(), chosen.len());
+    // Several changes may have one name.
+    ensure!(tested.len() >= chosen.len(), "cargo-mutants tested {} of {} changes", tested.len(), chosen.len());
     let found = |name: &str| lines(&out.join("mutants.out").join(name));
     let (missed, caught) = (found("missed.txt")?, found("caught.txt")?.len() + found("timeout.txt")?.len());
     missed.iter().for_each(|name| println!("   unnoticed: {name}"));
