@@ -56,6 +56,29 @@ fn a_chain_is_read_as_its_newest_version() {
     assert_eq!(desk.out("cat d4.sealift version --base d3.sealift --base full-2.sealift --trust signers"), "version 4");
 }
 
+/// Each delta is opened once, however many copies of it there are.
+#[test]
+fn copies_of_links_take_no_time() {
+    let desk = new_desk();
+    chain(&desk, 7);
+    let mut bases = String::from("--base full-1.sealift");
+    for (version, copy) in (2..7).flat_map(|version| (0..4).map(move |copy| (version, copy))) {
+        let name = format!("copy-{copy}-of-{version}.sealift");
+        std::fs::copy(desk.path(&format!("d{version}.sealift")), desk.path(&name)).unwrap();
+        bases.push_str(&format!(" --base {name}"));
+    }
+    let line = format!("cat d7.sealift version {bases} --trust signers");
+    assert_eq!(desk.out(&line), "version 7");
+    let log = desk.path("opened");
+    let Some(mut run) = desk.strace(&["-o", log.to_str().unwrap(), "-e", "trace=open,openat,openat2"], &line) else {
+        return;
+    };
+    assert!(run.output().unwrap().status.success());
+    let log = desk.text("opened");
+    let opened = log.lines().filter(|call| call.contains("copy-")).count();
+    assert!(opened < 20 * 4, "{opened} times");
+}
+
 #[test]
 fn a_missing_link_is_named() {
     let desk = new_desk();

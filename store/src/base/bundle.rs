@@ -68,7 +68,7 @@ impl Base {
         let holder = Arc::new(OpenBundle { jobs, ..OpenBundle::new(&input, bundle, Advice::Normal)? });
         Ok(Self {
             index,
-            holder: Box::new(holder),
+            holder: Arc::new(holder),
             identity: Some((identity.name, identity.version)),
             compatible: Some(identity.compatible),
             order,

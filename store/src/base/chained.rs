@@ -1,6 +1,7 @@
 //! A delta bundle over its bases, as the base of another delta.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use rustix::fs::Advice;
 use sealift_format::{BaseObject, Bundle, Index, Object, Row};
@@ -45,7 +46,7 @@ impl Base {
         let own = OpenBundle::new(&input, bundle, Advice::Normal)?;
         Ok(Self {
             index,
-            holder: Box::new(Chained { own, bases, places, jobs }),
+            holder: Arc::new(Chained { own, bases, places, jobs }),
             identity: Some((identity.name, identity.version)),
             compatible: Some(identity.compatible),
             order,

@@ -77,7 +77,7 @@ impl Base {
                 places[object.at()].get_or_insert((directory, entry));
             }
         }
-        let holder = Box::new(DirectoryBase { site, places, known: KnownParts::default() });
+        let holder = Arc::new(DirectoryBase { site, places, known: KnownParts::default() });
         Self { index, holder, identity: None, compatible: None, order: None }
     }
 }

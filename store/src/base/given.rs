@@ -1,5 +1,6 @@
 //! The bases that a user names for a delta bundle, so that it is read as the full bundle that it stands for.
 
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,12 +43,31 @@ const LINKS_MAX: usize = 64;
 pub(super) struct Held {
     /// The bases, with their numbers in the delta's root.
     pub(super) bases: Vec<(usize, Base)>,
-    /// The numbers of the places over which a base is read that is a delta itself.
+    /// The numbers of the places over which a base is read that is a delta itself, and of copies of other places.
     pub(super) links: Vec<usize>,
     /// Whether the place has nothing recorded that could be a base.
     is_empty: bool,
     /// What the place has instead, for messages.
     pub(super) instead: String,
+}
+
+/// The search for bases that are deltas themselves. Each is opened once, however many copies of it there are, and however many others are over it.
+struct Links<'a> {
+    given: &'a GivenBases,
+    /// The heads of those places that are bundles.
+    files: &'a [Option<Head>],
+    /// The deltas that were opened, by the digests of their roots; `None` while one is being opened.
+    opened: HashMap<[u8; 32], Option<Link>>,
+    /// How many are being opened, each for the one before.
+    depth: usize,
+    progress: &'a Progress,
+}
+
+/// A delta bundle that was completed with its bases.
+struct Link {
+    base: Base,
+    /// The numbers of the places over which it is read.
+    links: Vec<usize>,
 }
 
 impl GivenBases {
@@ -104,44 +124,13 @@ impl GivenBases {
                 _ => None,
             });
         }
-        self.held_over(delta, &files, &[], progress)
+        Links { given: self, files: &files, opened: HashMap::new(), depth: 0, progress }.held_over(delta)
     }
 
     /// Reads the head of a bundle.
     fn of_file(&self, path: &Path) -> Result<Head, Error> {
         let opened = Input::open(path).and_then(|mut input| input.read_head(self.limits.clone()));
         opened.map_err(|error| error.of_bundle(path))
-    }
-
-    /// As [`Self::held`], without the places in `passed`, which are over the delta. `files` are the heads of those that are bundles.
-    fn held_over(
-        &self,
-        delta: &Delta,
-        files: &[Option<Head>],
-        passed: &[usize],
-        progress: &Progress,
-    ) -> Result<Vec<Held>, Error> {
-        let mut all = Vec::new();
-        for (number, (place, head)) in self.places.iter().zip(files).enumerate() {
-            let held = match head {
-                _ if passed.contains(&number) => Held::none(String::new()),
-                Some(head) if !is_base_of(head, delta) => Held::none(format!("it has {}", head.root().as_base())),
-                Some(head) if head.root().bases.is_some() => {
-                    self.of_delta(number, delta, files, &[passed, &[number]].concat(), progress)?
-                }
-                _ => self.of_place(place, delta, progress)?,
-            };
-            all.push(held);
-        }
-        // Reading commits takes long: it is done only if a base was found nowhere, or if none was found in this repository.
-        for (at, place) in self.places.iter().enumerate() {
-            let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
-            let lacking: Vec<usize> = (0..delta.bases().len()).filter(is_lacking).collect();
-            if TargetKind::of(place).0 == TargetKind::Ostree && (all[at].bases.is_empty() || !lacking.is_empty()) {
-                self.read_commits(place, delta, &lacking, &mut all[at], progress)?;
-            }
-        }
-        Ok(all)
     }
 
     /// Returns the bases of a delta bundle that a place has; for a repository, only those in its records.
@@ -168,42 +157,6 @@ impl GivenBases {
             }
         };
         Ok(Held::of(candidates, delta))
-    }
-
-    /// Opens a delta bundle, which is the place `number`, over others of these places.
-    fn of_delta(
-        &self,
-        number: usize,
-        delta: &Delta,
-        files: &[Option<Head>],
-        passed: &[usize],
-        progress: &Progress,
-    ) -> Result<Held, Error> {
-        let path = self.places.get(number).map_or(Path::new(""), |place| Path::new(place));
-        if passed.len() > LINKS_MAX {
-            return Err(Error::unexpected(
-                path,
-                format!("is the base of more than {LINKS_MAX} deltas over each other"),
-            ));
-        }
-        let of_bundle = |error: Error| error.of_bundle(path);
-        let opened = Input::open(path)?.begin(self.limits.clone()).and_then(Unopened::open_any).map_err(of_bundle)?;
-        let (input, Opened::Delta(own)) = opened else {
-            return Err(Error::unexpected(path, "was replaced while it was read"));
-        };
-        let (mut found, mut links) = (Vec::new(), Vec::new());
-        for (number, held) in self.held_over(&own, files, passed, progress)?.into_iter().enumerate() {
-            if !held.bases.is_empty() {
-                links.push(number);
-            }
-            links.extend(held.links);
-            found.extend(held.bases);
-        }
-        let (Opened::Whole(bundle), bases) = assemble(own, path, found, &[])? else {
-            return Err(Error::unexpected(path, "was replaced while it was read"));
-        };
-        let base = Base::of_delta(input, bundle, bases, self.jobs.max(1)).map_err(of_bundle)?;
-        Ok(Held { links, ..Held::of(vec![base], delta) })
     }
 
     /// Opens a directory as a base. The ref of a tree without a record is known only from the delta, which names the refs of its first base alone:
@@ -256,6 +209,84 @@ impl GivenBases {
             held.bases.extend(further.map(|(index, number)| (number, Base::of_repository(&repo, index))));
         }
         Ok(())
+    }
+}
+
+impl Links<'_> {
+    /// Returns the bases of a delta bundle that each place has.
+    fn held_over(&mut self, delta: &Delta) -> Result<Vec<Held>, Error> {
+        let (given, files, progress) = (self.given, self.files, self.progress);
+        let mut all: Vec<Held> = Vec::new();
+        let mut there = HashSet::new();
+        for (number, (place, head)) in given.places.iter().zip(files).enumerate() {
+            let held = match head {
+                Some(head) if !is_base_of(head, delta) => Held::none(format!("it has {}", head.root().as_base())),
+                // A copy of another place.
+                Some(head) if !there.insert(head.root_digest()) => {
+                    Held { links: vec![number], ..Held::none(String::new()) }
+                }
+                Some(head) if head.root().bases.is_some() => self.of_delta(number, head.root_digest(), delta)?,
+                _ => given.of_place(place, delta, progress)?,
+            };
+            all.push(held);
+        }
+        // Reading commits takes long: it is done only if a base was found nowhere, or if none was found in this repository.
+        for (at, place) in given.places.iter().enumerate() {
+            let is_lacking = |number: &usize| all.iter().all(|held| held.bases.iter().all(|(own, _)| own != number));
+            let lacking: Vec<usize> = (0..delta.bases().len()).filter(is_lacking).collect();
+            if TargetKind::of(place).0 == TargetKind::Ostree && (all[at].bases.is_empty() || !lacking.is_empty()) {
+                given.read_commits(place, delta, &lacking, &mut all[at], progress)?;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the delta bundle with this root, which is the place `number`, as a base of another delta. It is opened over others of the places, unless
+    /// it was before.
+    fn of_delta(&mut self, number: usize, root: [u8; 32], delta: &Delta) -> Result<Held, Error> {
+        let base_of =
+            |Link { base, links }: &Link| Held { links: links.clone(), ..Held::of(vec![base.clone()], delta) };
+        if let Some(opened) = self.opened.get(&root) {
+            // One that is still being opened is over the delta.
+            return Ok(opened.as_ref().map_or_else(|| Held::none(String::new()), base_of));
+        }
+        let path = self.given.places.get(number).map_or(Path::new(""), |place| Path::new(place));
+        if self.depth == LINKS_MAX {
+            return Err(Error::unexpected(
+                path,
+                format!("is the base of more than {LINKS_MAX} deltas over each other"),
+            ));
+        }
+        self.opened.insert(root, None);
+        self.depth += 1;
+        let link = self.open(path)?;
+        self.depth -= 1;
+        let held = base_of(&link);
+        self.opened.insert(root, Some(link));
+        Ok(held)
+    }
+
+    /// Opens a delta bundle over others of the places.
+    fn open(&mut self, path: &Path) -> Result<Link, Error> {
+        let (limits, jobs) = (self.given.limits.clone(), self.given.jobs.max(1));
+        let of_bundle = |error: Error| error.of_bundle(path);
+        let opened = Input::open(path)?.begin(limits).and_then(Unopened::open_any).map_err(of_bundle)?;
+        let (input, Opened::Delta(own)) = opened else {
+            return Err(Error::unexpected(path, "was replaced while it was read"));
+        };
+        let (mut found, mut links) = (Vec::new(), Vec::new());
+        for (number, held) in self.held_over(&own)?.into_iter().enumerate() {
+            if !held.bases.is_empty() {
+                links.push(number);
+            }
+            links.extend(held.links);
+            found.extend(held.bases);
+        }
+        let (Opened::Whole(bundle), bases) = assemble(own, path, found, &[])? else {
+            return Err(Error::unexpected(path, "was replaced while it was read"));
+        };
+        let base = Base::of_delta(input, bundle, bases, jobs).map_err(of_bundle)?;
+        Ok(Link { base, links })
     }
 }
 

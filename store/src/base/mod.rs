@@ -43,11 +43,11 @@ pub use kept::kept_orders;
 pub use shared::SharedBases;
 
 /// An index with a holder of its objects.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Base {
     /// The index.
     pub index: Index,
-    pub(crate) holder: Box<dyn Holder>,
+    pub(crate) holder: Arc<dyn Holder>,
     /// Name and version of the bundle it came from, if known.
     pub(crate) identity: Option<(String, u64)>,
     /// The tags of that bundle, if known.

@@ -118,7 +118,7 @@ impl Base {
         let found = index.objects().iter().map(|_| AtomicU32::new(0)).collect();
         let order = order_of(repo, &index);
         let (known, streams) = (KnownParts::default(), Mutex::default());
-        let holder = Box::new(OstreeBase { repo: Arc::clone(repo), files, found, known, streams });
+        let holder = Arc::new(OstreeBase { repo: Arc::clone(repo), files, found, known, streams });
         Self { index, holder, identity: None, compatible: None, order }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use sealift_format::{BaseObject, Index, Object, Request, Row, Rows};
 
@@ -54,7 +55,7 @@ impl Base {
         let holder = RequestedBase { named: request.base.clone(), at_hand, places };
         Ok(Self {
             index,
-            holder: Box::new(holder),
+            holder: Arc::new(holder),
             identity: request.base.identity.clone(),
             compatible: None,
             order: None,

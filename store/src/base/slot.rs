@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 use sealift_format::{Index, Object, Row};
@@ -64,7 +65,7 @@ impl Base {
             let object = found.into_iter().find(|(object, _)| object.id == record.image.id()).map(|(_, row)| row);
             let object = object.ok_or_else(|| Error::missing_base(slot.shown(), "its record is of another bundle"))?;
             let identity = head.root().identity.clone();
-            let holder = Box::new(SlotBase {
+            let holder = Arc::new(SlotBase {
                 slot,
                 object,
                 image: Some(record.image),
@@ -87,7 +88,7 @@ impl Base {
         }
         let source = Source::Directory(open_file(slot.path(), &XattrFilter::default())?);
         let index = index_by_reading(reference, &source, jobs, progress)?;
-        let holder = Box::new(SlotBase {
+        let holder = Arc::new(SlotBase {
             slot,
             object: Row::FIRST,
             image: None,

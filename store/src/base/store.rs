@@ -51,7 +51,7 @@ impl Base {
     /// Uses a store as a base, with what it recorded of a bundle.
     pub(crate) fn of_store(repo: &Arc<Repo>, kept: StoreRecord) -> Self {
         let StoreRecord { index, found, order, .. } = kept;
-        let holder = Box::new(StoreBase { repo: Arc::clone(repo), found, known: KnownParts::default() });
+        let holder = Arc::new(StoreBase { repo: Arc::clone(repo), found, known: KnownParts::default() });
         Self { index, holder, identity: None, compatible: None, order }
     }
 }

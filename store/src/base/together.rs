@@ -12,8 +12,8 @@ use crate::{Error, OpenBundle, Progress};
 /// Two holders, of which the first is asked first.
 #[derive(Debug)]
 struct Together {
-    first: Box<dyn Holder>,
-    second: Box<dyn Holder>,
+    first: Arc<dyn Holder>,
+    second: Arc<dyn Holder>,
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ impl Base {
     /// Returns this base with what another holder of the same index has.
     pub(super) fn together_with(self, other: Self) -> Self {
         let order = self.order.or(other.order);
-        Self { holder: Box::new(Together { first: self.holder, second: other.holder }), order, ..self }
+        Self { holder: Arc::new(Together { first: self.holder, second: other.holder }), order, ..self }
     }
 }
 
