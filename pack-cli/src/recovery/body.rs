@@ -49,7 +49,6 @@ pub(super) struct Body<'a> {
 pub(super) enum Part<'a> {
     /// What could be read in the run of a column. Where something is lost, zeros or wrong bytes are in its place.
     Run {
-        codeword: u64,
         column: usize,
         /// Where it begins in the bundle.
         offset: u64,
@@ -79,6 +78,8 @@ pub(super) struct Lost {
 
 /// How many ranges are kept that could not be read.
 const MOST_RANGES: usize = 1000;
+/// How many runs without a checksum are kept before they are joined: 16 MiB of them.
+const MOST_UNKNOWN: usize = 1 << 20;
 
 /// A codeword of which too much is lost.
 #[derive(Clone, Copy, Debug)]
@@ -115,7 +116,30 @@ impl Lost {
         }
         self.short = self.short.or(other.short);
         self.unknown.extend(other.unknown);
+        if self.unknown.len() > MOST_UNKNOWN {
+            self.join_unknown();
+        }
         self.ranges.extend(other.ranges.into_iter().take(MOST_RANGES.saturating_sub(self.ranges.len())));
+    }
+}
+
+impl Lost {
+    /// Joins runs that follow each other. If they are still many, all between the first and the last counts as unknown: more is checked then than
+    /// needs to be.
+    fn join_unknown(&mut self) {
+        self.unknown.sort_unstable_by_key(|range| range.start);
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in self.unknown.drain(..) {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        if joined.len() > MOST_UNKNOWN / 2 {
+            let ends = joined.first().zip(joined.last()).map(|(first, last)| first.start..last.end);
+            joined = ends.into_iter().collect();
+        }
+        self.unknown = joined;
     }
 }
 
@@ -136,21 +160,23 @@ impl Body<'_> {
         progress: &Progress,
         write: &(impl Fn(Part<'_>) -> Result<(), Error> + Sync),
     ) -> Result<Lost, Error> {
-        let codewords: Vec<u64> = (0..self.geometry.codewords(self.end())).collect();
+        let shares = code::shares(self.geometry.codewords(self.end()));
         let total = Mutex::new(Lost::new(self.slices.len()));
         for_each_with(
             code::jobs(self.geometry, jobs)?,
-            &codewords,
+            &shares,
             || None,
-            |worker, codeword| {
-                progress.check()?;
+            |worker, share| {
                 let worker = match worker {
                     Some(worker) => worker,
                     None => worker.insert(Worker::new(self.geometry)?),
                 };
-                let (lost, read) = worker.repair(self, *codeword, write)?;
-                total.lock().add(lost);
-                progress.add(read, 0);
+                for codeword in share.clone() {
+                    progress.check()?;
+                    let (lost, read) = worker.repair(self, codeword, write)?;
+                    total.lock().add(lost);
+                    progress.add(read, 0);
+                }
                 Ok(())
             },
         )?;
@@ -263,7 +289,7 @@ impl Worker {
             self.read_run(body, (codeword, column), &checksums, &mut lost, &mut total)?;
             let bytes = self.run.get(size(zeros)..size(zeros + (range.end - range.start))).unwrap_or_default();
             let is_damaged = lost.len() > before;
-            write(Part::Run { codeword, column, offset: range.start, bytes, is_damaged })?;
+            write(Part::Run { column, offset: range.start, bytes, is_damaged })?;
             read += range.end - range.start;
         }
         if lost.is_empty() {

@@ -1,5 +1,7 @@
 //! The Reed-Solomon code of recovery 4, and what a codeword takes.
 
+use std::ops::Range;
+
 use reed_solomon_simd::engine::DefaultEngine;
 use reed_solomon_simd::rate::{HighRateDecoder, HighRateEncoder, RateDecoder as _, RateEncoder as _};
 use sealift_format::num::{at, size, wide};
@@ -39,6 +41,14 @@ pub(super) fn memory(geometry: &Geometry) -> Result<u64, Error> {
 /// As [`memory`].
 pub(super) fn jobs(geometry: &Geometry, jobs: usize) -> Result<usize, Error> {
     Ok(jobs.min(size(MEMORY / memory(geometry)?.max(1))).max(1))
+}
+
+/// Cuts the codewords into shares of neighbours, which threads work on one after the other: so that media are read in long runs, and so few that
+/// they take no memory to speak of.
+pub(super) fn shares(codewords: u64) -> Vec<Range<u64>> {
+    let len = codewords.div_ceil(1 << 16).max(1);
+    let share = |number: u64| number * len..codewords.min((number + 1) * len);
+    (0..codewords.div_ceil(len)).map(share).collect()
 }
 
 pub(super) fn encoder(geometry: &Geometry) -> Result<Encoder, Error> {
@@ -102,6 +112,16 @@ mod tests {
     /// The number that means an element, by search.
     fn number(of: u16) -> u16 {
         (0..=u16::MAX).find(|number| element(*number) == of).expect("the basis spans the field")
+    }
+
+    #[test]
+    fn shares_are_all_codewords() {
+        for codewords in [0, 1, 2, 65_535, 65_536, 65_537, 200_001] {
+            let shares = shares(codewords);
+            assert!(shares.iter().flat_map(Clone::clone).eq(0..codewords), "{codewords}");
+            assert!(shares.len() <= 1 << 16 && shares.iter().all(|share| !share.is_empty()), "{codewords}");
+        }
+        assert_eq!(shares(u64::MAX / 2).last().map(|last| last.end), Some(u64::MAX / 2));
     }
 
     /// Recovery 4, as it is written there: interpolation by Lagrange, symbol by symbol.

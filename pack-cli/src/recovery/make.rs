@@ -116,15 +116,17 @@ pub(crate) fn write_all(
         let (header, geometry) = recovery.encode()?;
         write(file, &[&header[..], &front, &geometry].concat(), 0)?;
     }
-    let codewords: Vec<u64> = (0..geometry.codewords(*file_len)).collect();
+    let shares = code::shares(geometry.codewords(*file_len));
     progress.enter(Phase::Encoding, *file_len, 0);
     let start =
         || Maker { encoder: None, run: vec![0; at(geometry.run) * at(geometry.shard_len)], checksums: Vec::new() };
-    for_each_with(code::jobs(geometry, jobs)?, &codewords, start, |maker, codeword| {
-        progress.check()?;
-        let read = maker.read(*codeword, geometry, origin, *file_len).map_err(failed)?;
-        maker.encode(*codeword, geometry, recoveries, files)?;
-        progress.add(read, 0);
+    for_each_with(code::jobs(geometry, jobs)?, &shares, start, |maker, share| {
+        for codeword in share.clone() {
+            progress.check()?;
+            let read = maker.read(codeword, geometry, origin, *file_len).map_err(failed)?;
+            maker.encode(codeword, geometry, recoveries, files)?;
+            progress.add(read, 0);
+        }
         Ok(())
     })
 }

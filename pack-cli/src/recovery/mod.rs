@@ -28,6 +28,7 @@ mod repair;
 mod repair_volumes;
 mod set;
 mod volumes;
+mod written;
 
 pub use alone::LoneRecovery;
 pub(crate) use make::write_all;

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use sealift_format::num::{size, wide};
@@ -18,6 +17,7 @@ use super::body::{self, Body, Lost, Part, Slice, suspects};
 use super::file::Digested;
 use super::readable;
 use super::set::Set;
+use super::written::Written;
 use crate::volume::verify_volume;
 use crate::volume_name::file_name;
 use crate::{Error, Phase, Progress};
@@ -84,13 +84,9 @@ pub fn repair_volumes(
     let geometry = set.recovery.first().map(|file| file.recovery().geometry.clone());
     let Some(geometry) = geometry else { return Err(Error::unexpected(directory, "has no recovery volumes")) };
     let place = paths.first().map_or(directory, PathBuf::as_path);
-    let columns = geometry.starts.len();
-    let codewords = geometry.codewords(set.front.head.file_len());
-    let all = size(codewords.saturating_mul(wide(columns)));
     let work = Work {
         front: set.front.encode(),
-        written: (0..all).map(|_| AtomicBool::new(false)).collect(),
-        columns,
+        written: Written::new(&geometry, set.front.head.file_len())?,
         slices: &slices,
         outputs: &outputs,
         replaces: options.replaces,
@@ -161,9 +157,8 @@ struct Output {
 struct Work<'a> {
     /// Head and layout.
     front: Vec<u8>,
-    /// Whether the run of a column in a codeword was written to all volumes that have bytes of it.
-    written: Vec<AtomicBool>,
-    columns: usize,
+    /// The runs that were written to all volumes that have bytes of them.
+    written: Written<'a>,
     slices: &'a [Slice],
     outputs: &'a [Output],
     replaces: bool,
@@ -184,7 +179,7 @@ impl Work<'_> {
             }
         }
         let run = |suspects: &[Range<u64>]| -> Result<Lost, Error> {
-            self.written.iter().for_each(|written| written.store(false, Ordering::Relaxed));
+            self.written.clear();
             progress.enter(Phase::Copying, set.front.head.file_len(), 0);
             let body = Body { files: &set.recovery, geometry, slices: self.slices, suspects };
             let lost = body.repair(options.jobs, progress, &|part| self.write(part))?;
@@ -255,7 +250,7 @@ impl Work<'_> {
     /// Writes a part to the volumes that are damaged.
     fn write(&self, part: Part<'_>) -> Result<(), Error> {
         match part {
-            Part::Run { codeword, column, offset, bytes, is_damaged } => {
+            Part::Run { column, offset, bytes, is_damaged } => {
                 let mut is_whole = true;
                 for (slice, output) in self.of_range(offset, bytes.len()) {
                     if is_damaged {
@@ -263,8 +258,8 @@ impl Work<'_> {
                     }
                     is_whole &= write_to(slice, output, offset, bytes)?;
                 }
-                if let Some(written) = self.written.get(size(codeword) * self.columns + column) {
-                    written.store(is_whole, Ordering::Relaxed);
+                if is_whole && !bytes.is_empty() {
+                    self.written.note(column, offset);
                 }
             }
             Part::Made { offset, bytes } => {
@@ -280,13 +275,12 @@ impl Work<'_> {
     fn copy_rest(&self, geometry: &Geometry, progress: &Progress) -> Result<(), Error> {
         let file_len = self.slices.last().map_or(0, |slice| slice.range.end);
         let mut bytes = Vec::new();
-        for column in 0..self.columns {
+        for column in 0..geometry.starts.len() {
             for codeword in 0..geometry.codewords(file_len) {
-                let place = size(codeword) * self.columns + column;
-                if self.written.get(place).is_none_or(|written| written.load(Ordering::Relaxed)) {
+                let (range, _) = geometry.run_of(codeword, column, file_len);
+                if range.is_empty() || self.written.has(column, range.start) {
                     continue;
                 }
-                let (range, _) = geometry.run_of(codeword, column, file_len);
                 let len = size(range.end - range.start);
                 if self.of_range(range.start, len).all(|(_, output)| output.partial.get().is_none()) {
                     continue;

@@ -1,6 +1,12 @@
 //! Recovery that cannot help, or that lies.
 
+use std::fs::File;
 use std::iter::once;
+
+use sealift::Head;
+use sealift::recovery::{Geometry, Recovery};
+use sealift_desk::told;
+use sealift_format::num::{size, wide};
 
 use super::{body, damage, protected};
 
@@ -71,4 +77,26 @@ fn recovery_is_made_only_of_a_sound_bundle() {
     assert!(!desk.path("new").exists());
     desk.refused("recovery good.sealift -o r", 2, "exists");
     desk.refused("recovery good.sealift -o new --percent 0", 2, "0");
+}
+
+/// A sparse recovery volume that claims a bundle of 512 GiB, with a long column and short ones, takes no memory for what it claims.
+#[test]
+fn what_a_sparse_recovery_volume_claims_is_refused_by_name() {
+    let desk = protected(5, &["r"]);
+    let bytes = desk.read("good.sealift");
+    let (head, rest) = Head::parse_first(&bytes).unwrap();
+    let mut root = head.root().clone();
+    root.maxima.chunks_stored = 1 << 39;
+    let layout = &rest[..size(root.contents.layout_stored)];
+    let head = Head::new(root, Vec::new(), head.area_len()).unwrap();
+    let front = [&head.encode()[..], layout].concat();
+    let starts = once(wide(front.len())).chain((1..=10).rev().map(|before| head.file_len() - before)).collect();
+    let geometry = Geometry { shard_len: 64, run: 1, parity: 1, pad: 0, starts };
+    let lie = Recovery::all(&head, 1, &geometry).remove(0);
+    let (header, geometry) = lie.encode().unwrap();
+    desk.write("lie.sealift-recovery", [header, front, geometry].concat());
+    File::options().write(true).open(desk.path("lie.sealift-recovery")).unwrap().set_len(lie.own_len()).unwrap();
+    let (status, said) = told(&mut desk.shell("ulimit -v 2000000; sealift repair lie.sealift-recovery -o new"));
+    assert!(status == Some(2) && said.contains("the memory for repairing volumes"), "{status:?} {said}");
+    assert!(!desk.path("new").exists());
 }
