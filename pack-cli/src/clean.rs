@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use sealift_store::directory::{TreeStage, state};
 use sealift_store::fs::partial::remove_stale;
 use sealift_store::install::directory::{Interrupted, complete, give_up, is_of_another};
+use sealift_store::install::discard_imports;
 use sealift_store::install::slot::{GivenUp, give_up as give_up_slot};
 use sealift_store::slot::{Slot, SlotAddress, SlotFolder};
 use sealift_store::{Place, Site};
@@ -19,7 +20,7 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct CleanStats {
-    /// The partial result of an unpacking or update was removed. The target is as it was before.
+    /// The partial result of an unpacking, update or import was removed. The target is as it was before.
     pub was_removed: bool,
     /// An update had begun to change the target, and was completed.
     pub was_finished: bool,
@@ -85,12 +86,15 @@ fn holds_another(site: &Site, state: &DeviceState) -> Result<bool, Error> {
     Ok(is_missing || names.is_some_and(|(head, listed)| head.root().identity.name != listed.name))
 }
 
-/// Does the same for a repository or store, which cleans itself on each write: removes from the list what is no longer there.
+/// Does the same for a repository or store: removes the objects that interrupted imports left, and from the list what is no longer there.
 ///
 /// # Errors
-/// Returns an error if the list cannot be read or written, or if a record cannot be read.
+/// Returns an error if an import is running, if what one left cannot be removed, if the list cannot be read or written, or if a record cannot be read.
 pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<CleanStats, Error> {
     let mut cleaned = CleanStats::default();
+    if path.is_dir() {
+        cleaned.was_removed = discard_imports(kind, path)?;
+    }
     let Some(state) = state else { return Ok(cleaned) };
     // The place may merely be out of reach, behind a mount that has died.
     if !path.try_exists().map_err(|error| Error::io("read", path, error))? {
@@ -99,7 +103,6 @@ pub fn clean_store(kind: TargetKind, path: &Path, state: Option<&DeviceState>) -
     }
     let place = TargetId::of_store(kind, path)?;
     for (name, survey) in Survey::of_store(kind, path, None, Some(state))?.unwrap_or_default() {
-        // An interrupted import has none yet, and is repeated.
         if matches!(survey.fault, Some(RecordFault::Missing { .. })) && survey.run.is_none() {
             cleaned.was_forgotten |= state.forget(&place, &name)?;
         }

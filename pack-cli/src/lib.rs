@@ -232,7 +232,7 @@ pub use sealift_store::install::archive;
 pub use sealift_store::install::{
     Destination, Durability, ExpectedPartition, InstallOptions, OsTreeOptions, SlotOptions, TreeOptions,
 };
-pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef};
+pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef, import_may_go_on};
 pub use sealift_store::{
     ArchiveFault, Aspect, ChangeMedium, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault,
     ImageFault, Input, Keeps, LeftRun, Media, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle,
@@ -271,7 +271,7 @@ pub mod fs {
 pub mod ostree {
     pub use sealift_format::ostree::{Checksum, Malformed};
     pub use sealift_store::audit::ostree::audit;
-    pub use sealift_store::install::ostree::{OsTreeStats, import, write_usb};
+    pub use sealift_store::install::ostree::{OsTreeStats, USB_PATH, import, write_usb};
 }
 
 /// composefs stores: imports into them, audits, and mounts of what they hold.

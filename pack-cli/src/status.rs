@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use sealift_format::Head;
+use sealift_store::install::import_at;
 use sealift_store::slot::{Slot, SlotAddress};
 use sealift_store::{LeftRun, Site};
 
@@ -165,6 +166,15 @@ fn store(kind: TargetKind, path: &Path, name: Option<&str>, state: &DeviceState)
             _ => Error::Repository { path: path.to_owned(), fault: Box::new(RepoFault::NoDirectory) },
         });
     };
+    if surveys.is_empty() && name.is_none() {
+        // The first import of all did not end.
+        let present = match import_at(kind, path)? {
+            None => return Ok(Vec::new()),
+            Some(LeftRun::Running) => Present::Running,
+            Some(_) => Present::Unfinished,
+        };
+        return Ok(vec![Target { listed: None, present }]);
+    }
     let target = |(_, survey): (String, Survey)| {
         Ok(Target { listed: survey.listed.clone(), present: present(survey, |held| held)? })
     };

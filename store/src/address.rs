@@ -55,7 +55,8 @@ impl TargetKind {
     }
 
     /// Formats a place as a user gives it.
-    pub(crate) fn argument(self, path: &Path) -> PathBuf {
+    #[must_use]
+    pub fn argument(self, path: &Path) -> PathBuf {
         let mut argument = OsString::new();
         match self {
             Self::Directory => {}

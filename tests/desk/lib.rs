@@ -3,6 +3,7 @@
 //! It runs Sealift's program and uses none of its libraries, whose own tests use it too.
 
 mod desk;
+mod interrupted;
 mod mounted;
 mod noise;
 mod partition;

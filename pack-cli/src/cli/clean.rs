@@ -27,8 +27,8 @@ use super::trust_args::tell_waiting;
 /// If TARGET is gone, or is no longer an installed tree, clean removes it from the list of `sealift status`. The device still refuses older
 /// versions of its bundle; `sealift trust reset` lifts that.
 ///
-/// In an OSTree repository or a composefs store, the next run that writes there removes what an interrupted one left. The install records
-/// there, in extensions/sealift or sealift/state, may be removed by hand; clean then removes their bundles from the list.
+/// In an OSTree repository or a composefs store, clean removes the objects that an interrupted import left for the next one. The install
+/// records there, in extensions/sealift or sealift/state, may be removed by hand; clean then removes their bundles from the list.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 Examples:
@@ -76,15 +76,11 @@ impl Clean {
 
     fn forget(&self, kind: TargetKind, path: &Path, state: Option<&DeviceState>) -> Result<(), Failure> {
         let cleaned = clean_store(kind, path, state)?;
-        if cleaned.was_forgotten {
-            return Ok(self.print(cleaned)?);
+        if !cleaned.was_forgotten && !is_there(path)? {
+            let target = self.target.display();
+            return Err(Failure::usage(format!("{target}: no such target, on disk or in the list")));
         }
-        Err(match is_there(path)? {
-            true => Failure::usage(
-                "nothing to clean: the next run that writes to a repository removes what an interrupted one left",
-            ),
-            false => Failure::usage(format!("{}: no such target, on disk or in the list", self.target.display())),
-        })
+        Ok(self.print(cleaned)?)
     }
 
     fn print(&self, cleaned: CleanStats) -> std::io::Result<()> {

@@ -178,6 +178,11 @@ impl Failure {
         self.error.class() == Class::Cancelled
     }
 
+    /// Returns whether the bundle is damaged: another copy may be whole.
+    pub(crate) fn is_of_content(&self) -> bool {
+        self.error.kind().is_some() && self.error.class() == Class::Damaged
+    }
+
     /// Returns whether a volume was given, and others of its set are not beside it.
     pub(crate) fn lacks_volumes(&self) -> bool {
         match &*self.error {

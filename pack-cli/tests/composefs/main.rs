@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod audited;
+mod resumed;
 mod state;
 mod sticks;
 mod store;

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, makedev, mknodat, setxattr};
-use sealift_desk::{Desk, Mounted, as_root, is_root, noise, program, skipped, text};
+use sealift_desk::{Desk, Mounted, as_root, is_root, noise, out, program, skipped, text};
 
 /// A desk whose operations are on the store `store`.
 pub(crate) struct Store(Desk);
@@ -157,6 +157,12 @@ impl Store {
         }
         objects.sort_by_key(|object| (fs::metadata(self.path(object)).unwrap().len(), object.clone()));
         objects
+    }
+
+    /// Returns the lines that a shell command prints.
+    pub(crate) fn shell_lines(&self, line: &str) -> Vec<String> {
+        let printed = out(&mut self.shell(line));
+        printed.lines().map(str::to_owned).collect()
     }
 
     /// Mounts a tree, calls `look`, and unmounts it.

@@ -17,6 +17,7 @@ mod modes;
 mod ordered;
 mod remotes;
 mod repos;
+mod resumed;
 mod shared;
 mod signed;
 mod specs;

@@ -389,13 +389,20 @@ fn what_is_refused_writes_nothing() {
     desk.refused("unpack b.sealift --allow-unsigned");
     desk.refused("unpack b.sealift --usb nowhere --allow-unsigned");
     desk.sealift(&format!("{USB} --dry-run"));
-    // Damaged after the signed part: its objects are discarded.
+    assert_eq!(desk.listing("stick"), BTreeMap::new());
+    // Damaged after the signed part: what is complete stays for a good copy, and no client sees it.
     let mut bytes = fs::read(desk.path("b.sealift")).expect("a bundle");
     let last = bytes.len() - 10;
     bytes[last] ^= 1;
     fs::write(desk.path("bad.sealift"), bytes).expect("a new file");
-    desk.refused("unpack bad.sealift --usb stick --allow-unsigned");
-    assert_eq!(desk.listing("stick"), BTreeMap::new());
+    let said = desk.refused("unpack bad.sealift --usb stick --allow-unsigned");
+    assert!(said.contains("progress was saved"), "{said}");
+    let is_staged = |path: &PathBuf| path.to_string_lossy().contains("/tmp/staging-");
+    let is_object = |path: &PathBuf| path.extension().is_some_and(|end| end == "filez");
+    assert!(desk.listing("stick").keys().all(|path| is_staged(path) || !is_object(path)), "{said}");
+    desk.sealift(USB);
+    assert!(!desk.listing("stick").keys().any(is_staged));
+    desk.fsck("--repo=stick/.ostree/repo");
     assert!(!desk.path("nowhere").exists());
 }
 

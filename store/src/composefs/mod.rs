@@ -6,6 +6,7 @@
 
 pub(crate) mod check;
 pub(crate) mod image;
+pub(crate) mod left;
 pub(crate) mod link;
 pub(crate) mod records;
 pub(crate) mod repo;

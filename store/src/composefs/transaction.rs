@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,12 +28,15 @@ use crate::threads::parallel::for_each;
 use crate::{Error, Progress};
 
 /// The folder of stages.
-const TMP: &str = "sealift/tmp";
+pub(super) const TMP: &str = "sealift/tmp";
+
+/// The file in a stage that has the contents that are stored within images, each after a byte with its length.
+pub(super) const WITHIN: &str = "within";
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 /// Pending changes to a store. Several threads may write objects; nothing is in its place before [`Self::finish`], and a dropped transaction leaves
-/// nothing.
+/// nothing, unless its stage is kept.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     repo: &'a Repo,
@@ -43,6 +46,7 @@ pub(crate) struct Transaction<'a> {
     /// Whether to seal objects.
     seals: bool,
     staged: Mutex<HashSet<FileDigest>>,
+    within: Mutex<Option<File>>,
     /// Existing objects that did not match their names.
     replaced: AtomicU64,
     sealed: AtomicU64,
@@ -63,9 +67,29 @@ impl<'a> Transaction<'a> {
             folders,
             seals,
             staged: Mutex::default(),
+            within: Mutex::default(),
             replaced: AtomicU64::new(0),
             sealed: AtomicU64::new(0),
         })
+    }
+
+    /// Leaves the stage to the next run, if it has objects.
+    pub(crate) fn keep(&mut self) {
+        if !self.list().is_empty() {
+            self.stage.keep();
+        }
+    }
+
+    /// Notes a content that is stored within images, for the next run if this one does not end.
+    pub(crate) fn note_within(&self, content: &[u8]) -> Result<(), Error> {
+        let len = u8::try_from(content.len()).unwrap_or(u8::MAX); // at most 64
+        let record = [&[len], content].concat();
+        let mut within = self.within.lock();
+        let file = match &mut *within {
+            Some(file) => file,
+            none => none.insert(self.create(WITHIN).map_err(|error| self.unwritten(error.into()))?),
+        };
+        file.write_all(&record).map_err(|error| self.unwritten(error))
     }
 
     pub(crate) fn stage(&self) -> BorrowedFd<'_> {
@@ -151,7 +175,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Reserves the name of an object in the stage; `None` if another thread has it.
-    fn reserve(&self, digest: &FileDigest) -> Result<Option<String>, Error> {
+    pub(super) fn reserve(&self, digest: &FileDigest) -> Result<Option<String>, Error> {
         if !self.list().insert(digest.clone()) {
             return Ok(None);
         }
@@ -161,7 +185,7 @@ impl<'a> Transaction<'a> {
         Ok(Some(staged_name(digest, folder)))
     }
 
-    fn give_up(&self, digest: &FileDigest, name: &str) {
+    pub(super) fn give_up(&self, digest: &FileDigest, name: &str) {
         // If this fails, the file is removed with the stage, and is never moved into place.
         let _ = unlinkat(self.stage(), name, AtFlags::empty());
         self.list().remove(digest);

@@ -13,7 +13,8 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// Runs `work`, and meanwhile calls `sync` again and again.
 ///
 /// # Errors
-/// Returns the error of `work`, else that of `sync`: the system reports a failed write once, to the first caller (syncfs(2)).
+/// Returns the error of `sync`, else that of `work`: the system reports a failed write once, to the first caller (syncfs(2)), and may still show what it
+/// dropped, so that nothing that was written may be resumed.
 pub(crate) fn with_writeback<T>(
     sync: impl Fn() -> Result<(), Error> + Send,
     work: impl FnOnce() -> Result<T, Error>,
@@ -30,7 +31,7 @@ pub(crate) fn with_writeback<T>(
         let result = work();
         drop(done);
         match syncing.map(ScopedJoinHandle::join) {
-            Ok(Ok(synced)) => result.and_then(|value| synced.map(|()| value)),
+            Ok(Ok(synced)) => synced.and(result),
             Ok(Err(panic)) => std::panic::resume_unwind(panic),
             // No thread could be started: the kernel writes back when it sees fit.
             Err(_) => result,

@@ -38,6 +38,8 @@ pub struct ImportStats {
     pub repaired_objects: u64,
     /// Objects that were sealed.
     pub sealed_objects: u64,
+    /// Objects that an interrupted import had written, and that were read again and taken.
+    pub resumed_objects: u64,
 }
 
 /// A ref, and what it now names.

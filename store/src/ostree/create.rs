@@ -207,11 +207,7 @@ impl Creation<'_> {
 
     /// Returns the file's permission bits, which differ from the object's if the mode stores those elsewhere.
     fn bits(&self) -> u16 {
-        match self.mode {
-            Mode::Bare | Mode::BareUserOnly => self.attributes.mode & 0o7777,
-            Mode::BareUser => self.attributes.mode & 0o775 | 0o400,
-            Mode::Archive => 0o644,
-        }
+        regular_bits(self.mode, self.attributes)
     }
 
     fn small(
@@ -336,13 +332,32 @@ impl Creation<'_> {
         if is_changed {
             fchmod(file, Permissions::from_raw_mode(bits.into()))?;
         }
-        if self.mode == Mode::Archive {
-            return Ok(());
-        }
-        let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
-        let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
-        Ok(futimens(file.as_fd(), &Timestamps { last_access: omit, last_modification: zero })?)
+        Ok(set_time(self.mode, file)?)
     }
+}
+
+fn regular_bits(mode: Mode, attributes: &Attributes) -> u16 {
+    match mode {
+        Mode::Bare | Mode::BareUserOnly => attributes.mode & 0o7777,
+        Mode::BareUser => attributes.mode & 0o775 | 0o400,
+        Mode::Archive => 0o644,
+    }
+}
+
+/// Sets the time of modification that all files of a repository have, if its mode keeps files as they are.
+fn set_time(mode: Mode, file: &File) -> Result<(), Errno> {
+    if mode == Mode::Archive {
+        return Ok(());
+    }
+    let omit = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let zero = Timespec { tv_sec: 0, tv_nsec: 0 };
+    futimens(file.as_fd(), &Timestamps { last_access: omit, last_modification: zero })
+}
+
+/// Completes a regular file that a killed run may have left before its last steps: no checksum covers all permission bits, or the time.
+pub(super) fn complete(mode: Mode, file: &File, attributes: &Attributes) -> Result<(), Errno> {
+    fchmod(file, Permissions::from_raw_mode(regular_bits(mode, attributes).into()))?;
+    set_time(mode, file)
 }
 
 /// A file whose bytes are all counted against the free space.

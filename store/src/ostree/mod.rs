@@ -11,6 +11,7 @@ pub(crate) mod create;
 mod deflate;
 pub(crate) mod folders;
 pub(crate) mod keyfile;
+mod left;
 mod lock;
 pub(crate) mod look;
 pub(crate) mod object;
@@ -39,5 +40,5 @@ pub(crate) use repo::Repo;
 pub(crate) use room::Room;
 pub use spec::CommitSpec;
 #[cfg(feature = "composefs")]
-pub(crate) use stage::ObjectStage;
-pub(crate) use stage::look_for_stages;
+pub(crate) use stage::{LeftFile, ObjectStage};
+pub(crate) use stage::{LeftStages, look_for_stages};

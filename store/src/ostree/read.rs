@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use flate2::bufread::DeflateDecoder;
 use rustix::fs::{FileType, Mode as Permissions, OFlags, Stat, fgetxattr, fstat, readlinkat};
@@ -60,12 +60,17 @@ impl Repo {
     /// # Errors
     /// Returns an error if it is missing, damaged, or cannot be read.
     pub(crate) fn open_file(&self, checksum: &Checksum) -> Result<(Attributes, FileContent), Error> {
-        let object = Opening { repo: self, checksum };
-        match self.config().mode {
-            Mode::Bare | Mode::BareUserOnly => object.open_bare(),
-            Mode::BareUser => object.open_bare_user(),
-            Mode::Archive => object.open_archive(),
-        }
+        Opening::of(self, checksum).any()
+    }
+
+    /// As [`Self::open_file`], for a file object that is not in its place yet.
+    pub(super) fn open_file_at(
+        &self,
+        from: BorrowedFd<'_>,
+        path: &str,
+        checksum: &Checksum,
+    ) -> Result<(Attributes, FileContent), Error> {
+        Opening { repo: self, checksum, from, path: path.to_owned() }.any()
     }
 
     /// Reopens the content of a regular file whose attributes and size [`Self::open_file`] returned.
@@ -78,7 +83,7 @@ impl Repo {
         attributes: &Attributes,
         size: u64,
     ) -> Result<FileBytes, Error> {
-        let object = Opening { repo: self, checksum };
+        let object = Opening::of(self, checksum);
         let content = match self.config().mode {
             Mode::Archive => object.open_archive()?.1,
             _ => object.regular(Stored::Plain(File::from(object.open()?)), size, attributes)?,
@@ -94,9 +99,24 @@ impl Repo {
 struct Opening<'a> {
     repo: &'a Repo,
     checksum: &'a Checksum,
+    /// Where its path begins.
+    from: BorrowedFd<'a>,
+    path: String,
 }
 
-impl Opening<'_> {
+impl<'a> Opening<'a> {
+    fn of(repo: &'a Repo, checksum: &'a Checksum) -> Self {
+        Self { repo, checksum, from: repo.objects(), path: loose_path(ObjectType::File, checksum, repo.config().mode) }
+    }
+
+    fn any(&self) -> Result<(Attributes, FileContent), Error> {
+        match self.repo.config().mode {
+            Mode::Bare | Mode::BareUserOnly => self.open_bare(),
+            Mode::BareUser => self.open_bare_user(),
+            Mode::Archive => self.open_archive(),
+        }
+    }
+
     fn io(&self, error: impl Into<io::Error>) -> Error {
         self.repo.unread(self.checksum, error.into())
     }
@@ -114,17 +134,23 @@ impl Opening<'_> {
     }
 
     fn open(&self) -> Result<OwnedFd, Error> {
-        let file = self.repo.open_object(ObjectType::File, self.checksum).map_err(|error| self.io(error))?;
-        file.ok_or_else(|| self.repo.fault(RepoFault::Missing { object: self.name() }))
+        self.try_open()?.map_err(|error| self.io(error))
+    }
+
+    /// Opens it; a symbolic link gives ELOOP.
+    fn try_open(&self) -> Result<Result<OwnedFd, Errno>, Error> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        match open_beneath(self.from, self.path.as_bytes(), flags, Permissions::empty()) {
+            Err(Errno::NOENT) => Err(self.repo.fault(RepoFault::Missing { object: self.name() })),
+            opened => Ok(opened),
+        }
     }
 
     fn open_bare(&self) -> Result<(Attributes, FileContent), Error> {
-        let opened = self.repo.open_object(ObjectType::File, self.checksum);
-        let file = match opened {
+        let file = match self.try_open()? {
             Err(Errno::LOOP) => return self.open_link(),
             opened => opened.map_err(|error| self.io(error))?,
         };
-        let file = file.ok_or_else(|| self.repo.fault(RepoFault::Missing { object: self.name() }))?;
         let (stat, size) = self.stat_regular(&file)?;
         let xattrs = match self.repo.config().mode {
             Mode::Bare => all_xattrs().read(file.as_fd()).map_err(|error| self.io(error))?,
@@ -136,9 +162,8 @@ impl Opening<'_> {
     }
 
     fn open_link(&self) -> Result<(Attributes, FileContent), Error> {
-        let path = loose_path(ObjectType::File, self.checksum, self.repo.config().mode);
         let flags = OFlags::PATH | OFlags::NOFOLLOW;
-        let link = open_beneath(self.repo.objects(), path.as_bytes(), flags, Permissions::empty());
+        let link = open_beneath(self.from, self.path.as_bytes(), flags, Permissions::empty());
         let link = link.map_err(|error| self.io(error))?;
         let stat = fstat(&link).map_err(|error| self.io(error))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Symlink {
@@ -146,10 +171,8 @@ impl Opening<'_> {
         }
         let target = readlinkat(&link, "", Vec::new()).map_err(|error| self.io(error))?;
         let target = target.into_string().map_err(|_| self.damaged())?;
-        let xattrs = match (self.repo.config().mode, CString::new(path)) {
-            (Mode::Bare, Ok(path)) => {
-                all_xattrs().read_link(self.repo.objects(), &path).map_err(|error| self.io(error))?
-            }
+        let xattrs = match (self.repo.config().mode, CString::new(&*self.path)) {
+            (Mode::Bare, Ok(path)) => all_xattrs().read_link(self.from, &path).map_err(|error| self.io(error))?,
             _ => Vec::new(),
         };
         let attributes = self.bare_attributes(&stat, xattrs)?;

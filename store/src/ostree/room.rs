@@ -31,6 +31,13 @@ impl Room {
         Ok(Self { left: AtomicU64::new(free.bytes.saturating_sub(reserved)), inodes: free.inodes, reserved })
     }
 
+    /// Measures the free bytes again. Nothing that was taken may still be unwritten.
+    pub(crate) fn measure(&self, directory: BorrowedFd<'_>) -> Result<(), Errno> {
+        let free = FreeSpace::of(directory)?;
+        self.left.store(free.bytes.saturating_sub(self.reserved), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Returns the bytes that stay free.
     pub(crate) fn reserved(&self) -> u64 {
         self.reserved

@@ -569,6 +569,11 @@ fn a_transaction_that_is_dropped_leaves_nothing() {
     drop(first);
     assert!(!repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
     assert_eq!(second.finish(2, || Ok(())).expect("it ends"), 1);
+    drop(second);
+    // A run that ends well removes what a killed one left.
+    let last = Transaction::begin(&repo).expect("it begins");
+    assert_eq!(last.finish(2, || Ok(())).expect("it ends"), 0);
+    drop(last);
     assert!(repo.has(ObjectType::DirMeta, &checksum).expect("it can be told"));
     assert_eq!(names_in(&path.join("tmp")), ["cache"]);
 }

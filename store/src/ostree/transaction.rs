@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write as _;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -28,7 +29,7 @@ use super::object::{ObjectType, object_name, prefix, rest};
 use super::refs::RefName;
 use super::repo::{Repo, partial_mark};
 use super::room::Room;
-use super::stage::ObjectStage;
+use super::stage::{LeftStages, ObjectStage};
 use crate::Error;
 use crate::error::RepoFault;
 use crate::fs::confined::{names_in, open_beneath, open_name, open_within, remove_tree};
@@ -38,15 +39,19 @@ use crate::fs::unnamed::unnamed_in;
 use crate::threads::parallel::for_each;
 
 /// Pending changes to a repository. Several threads may write objects; nothing is in its place before [`Self::finish`], and a dropped transaction
-/// leaves nothing.
+/// leaves nothing, unless its stage is kept.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
     pub(crate) repo: &'a Repo,
     pub(crate) stage: ObjectStage,
+    /// What killed or failed runs left. It is removed when the transaction ends well.
+    pub(super) left: Mutex<LeftStages>,
     pub(crate) deflate: Deflate,
     room: Room,
     folders: Folders,
     list: Mutex<List>,
+    /// Whether there are file objects in the stage.
+    has_files: AtomicBool,
     /// Existing objects that do not match their names: they count as missing, and are replaced.
     damaged: HashSet<Object>,
     /// Excludes a prune. The last field, so that it is released last.
@@ -84,15 +89,18 @@ impl<'a> Transaction<'a> {
         let lock = if repo.config().locking { Some(take_lock(repo)?) } else { None };
         let tmp = make_directory(repo, "tmp").map_err(failed)?;
         let room = Room::of(repo.root(), repo.config().min_free).map_err(failed)?;
+        let left = LeftStages::find(tmp.as_fd()).map_err(failed)?;
         let stage = ObjectStage::create(tmp).map_err(failed)?;
         let folders = Folders::of(repo.objects(), stage.directory()).map_err(failed)?;
         Ok(Self {
             repo,
             stage,
+            left: Mutex::new(left),
             deflate: Deflate::new(repo.config().zlib_level),
             room,
             folders,
             list: Mutex::default(),
+            has_files: AtomicBool::new(false),
             damaged: HashSet::new(),
             _lock: lock,
         })
@@ -101,6 +109,13 @@ impl<'a> Transaction<'a> {
     /// Treats these objects as missing from now on, so that new ones replace them.
     pub(crate) fn replace(&mut self, damaged: HashSet<Object>) {
         self.damaged = damaged;
+    }
+
+    /// Leaves the stage to the next run, if it has file objects.
+    pub(crate) fn keep(&mut self) {
+        if self.has_files.load(Ordering::Relaxed) {
+            self.stage.keep();
+        }
     }
 
     /// Returns whether the repository has the object.
@@ -193,6 +208,9 @@ impl<'a> Transaction<'a> {
             let _ = unlinkat(self.stage.directory(), &*name, AtFlags::empty());
             self.list().staged.remove(&(*checksum, kind));
         })?;
+        if kind == ObjectType::File {
+            self.has_files.store(true, Ordering::Relaxed);
+        }
         Ok(true)
     }
 
@@ -246,6 +264,12 @@ impl<'a> Transaction<'a> {
         self.room.check(len).map_err(|free| self.no_space(len, free))
     }
 
+    /// Measures the space again, after something was removed.
+    pub(super) fn measure_room(&self) -> Result<(), Error> {
+        let measured = self.room.measure(self.repo.root());
+        measured.map_err(|error| Error::io("write to", self.repo.path(), error))
+    }
+
     /// Creates a file without a name, on the repository's file system.
     pub(crate) fn unnamed_file(&self) -> Result<File, Error> {
         unnamed_in(self.stage.directory()).map_err(|error| Error::io("write to", self.repo.path(), error))
@@ -274,7 +298,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// Returns the error of `ready`, or an error if the repository cannot be written to; its state is then as after a kill.
-    pub(crate) fn finish(self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
+    pub(crate) fn finish(&self, jobs: usize, ready: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
         let list = std::mem::take(&mut *self.list());
         let Marks { new, partial } = self.mark_partial(&list)?;
         let mut alone: Vec<Object> = list.staged.iter().copied().filter(|object| self.is_alone(object)).collect();
@@ -309,6 +333,8 @@ impl<'a> Transaction<'a> {
             utimensat(self.repo.root(), ".", &times, AtFlags::empty())
                 .map_err(|error| Error::io("write to", self.repo.path(), error))?;
         }
+        // What cannot be removed stays for the next run.
+        let _ = std::mem::take(&mut *self.left.lock()).remove();
         Ok(num::wide(list.staged.len()))
     }
 

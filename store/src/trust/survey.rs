@@ -48,6 +48,11 @@ struct Layout {
 }
 
 impl TargetKind {
+    /// Returns the folder of a repository or store in which imports have their stages.
+    pub(crate) fn stages(self) -> Option<&'static str> {
+        self.layout().map(|layout| layout.stages)
+    }
+
     fn layout(self) -> Option<Layout> {
         match self {
             Self::Directory | Self::Slot => None,

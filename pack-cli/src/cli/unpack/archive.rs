@@ -30,7 +30,7 @@ impl Unpack {
         if to_stdout && !self.dry_run {
             output::check_stdout()?;
         }
-        let taken = self.take(|bundle, progress| match to_stdout {
+        let taken = self.take(None, |bundle, progress| match to_stdout {
             true => archive::stream(
                 bundle,
                 encoder,

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::audit_words::had_gone_back_from;
 use crate::escape;
+use crate::failure::Failure;
 use crate::human::{self, Bytes, Grouped, count};
 use crate::show::{Show, WARN};
 use crate::taken;
@@ -57,6 +58,10 @@ impl Import<'_> {
             }
             _ => writeln!(out, "  {} hashed", count(hashed, "object"))?,
         }
+        if stats.resumed_objects > 0 {
+            let verb = if self.dry_run { "would reuse" } else { "reused" };
+            writeln!(out, "  {verb} {} from the interrupted import", count(stats.resumed_objects, "object"))?;
+        }
         if repaired > 0 {
             let verb = if self.dry_run { "to be replaced" } else { "replaced" };
             writeln!(out, "  {WARN}{}{WARN:#} {verb}", count(repaired, "damaged object"))?;
@@ -70,6 +75,16 @@ impl Import<'_> {
         let (time, rate) = (human::duration(self.elapsed), human::rate(logical, self.elapsed));
         writeln!(out, "  wrote {} (read {} from the bundle) in {time}, {rate}", Bytes(logical), Bytes(stored))
     }
+}
+
+/// Says how to resume an import into `target`, or to discard it.
+pub(super) fn unfinished(show: Show, failure: Failure, target: &Path) -> Failure {
+    if !failure.is_stop() {
+        let how = if failure.is_of_content() { "repeat the command with a good copy" } else { "repeat the command" };
+        let target = target.display();
+        show.warn(&format!("progress was saved: {how} to resume, or discard it: sealift clean {target}"));
+    }
+    failure.unfinished(target)
 }
 
 /// Prints what a dry run would read.

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use sealift::archive::ArchiveEncoder;
 use sealift::channel::Channel;
 use sealift::fs::is_directory;
-use sealift::ostree::OsTreeStats;
+use sealift::ostree::{OsTreeStats, USB_PATH};
 use sealift::seal::KernelSignature;
 use sealift::status::{Installed, installed};
 use sealift::trust::{TargetKind, Trusted};
@@ -232,8 +232,8 @@ impl Unpack {
     fn import(&self, repo: &Path) -> Result<(), Failure> {
         let options = self.ostree_options()?;
         let shown_target = self.target.as_deref().unwrap_or(repo);
-        let taken = self
-            .take_commits(shown_target, |bundle, progress| sealift::ostree::import(bundle, repo, &options, progress));
+        let take = |bundle, progress: &Progress| sealift::ostree::import(bundle, repo, &options, progress);
+        let taken = self.take_commits(shown_target, repo, take);
         taken.map_err(|failure| failure.of_target(repo))
     }
 
@@ -243,15 +243,17 @@ impl Unpack {
             return Err(Failure::usage("--seal is for directories and ostree:REPO, not for --usb"));
         }
         let options = self.ostree_options()?;
-        self.take_commits(medium, |bundle, progress| sealift::ostree::write_usb(bundle, medium, &options, progress))
+        let take = |bundle, progress: &Progress| sealift::ostree::write_usb(bundle, medium, &options, progress);
+        self.take_commits(medium, &medium.join(USB_PATH), take)
     }
 
     fn take_commits(
         &self,
         shown_target: &Path,
+        repo: &Path,
         take: impl FnOnce(Trusted, &Progress) -> Result<OsTreeStats, Error>,
     ) -> Result<(), Failure> {
-        let (stats, judge, elapsed) = self.take(take)?;
+        let (stats, judge, elapsed) = self.take(Some((TargetKind::Ostree, repo)), take)?;
         self.warn_of_signature(&stats.import.install);
         ostree::warn_of_summary(self.show, &stats, shown_target);
         self.conclude(shown_target, &judge, |then| {
@@ -262,8 +264,9 @@ impl Unpack {
     /// Imports into a composefs store.
     fn import_store(&self, store: &Path) -> Result<(), Failure> {
         let options = self.options();
-        let (stats, judge, elapsed) =
-            self.take(|bundle, progress| sealift::composefs::import(bundle, store, &options, progress))?;
+        let (stats, judge, elapsed) = self.take(Some((TargetKind::Composefs, store)), |bundle, progress| {
+            sealift::composefs::import(bundle, store, &options, progress)
+        })?;
         let target = self.target.as_deref().unwrap_or(store);
         let tried = self.seal == Some(sealift::seal::Seal::Try);
         self.conclude(target, &judge, |then| {
@@ -308,9 +311,10 @@ impl Unpack {
         Ok(printed?)
     }
 
-    /// Imports into a repository or store with `take`. Returns its result, the judge, and the time it took.
+    /// Runs `take`, which imports into the repository or store at a place, or writes an archive. Returns its result, the judge, and the time it took.
     fn take<S>(
         &self,
+        place: Option<(TargetKind, &Path)>,
         take: impl FnOnce(Trusted, &Progress) -> Result<S, Error>,
     ) -> Result<(S, Judge, Duration), Failure> {
         self.check_of_repository()?;
@@ -318,7 +322,15 @@ impl Unpack {
         let judge = self.trust.load()?;
         let input = self.bundle.open()?;
         let stats = self.progress.watch(self.show, "Opening", |progress| take(judge.admit(input)?, progress));
-        let stats = stats.about(&self.bundle.bundle)?;
+        let unfinished = place.filter(|(kind, place)| {
+            !self.dry_run && stats.as_ref().is_err_and(|error| sealift::import_may_go_on(*kind, place, error))
+        });
+        let stats = match (stats.about(&self.bundle.bundle), unfinished) {
+            (Err(failure), Some((kind, place))) => {
+                return Err(import::unfinished(self.show, failure, &kind.argument(place)));
+            }
+            (stats, _) => stats?,
+        };
         judge.warn(self.show);
         Ok((stats, judge, start.elapsed()))
     }

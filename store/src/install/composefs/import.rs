@@ -15,6 +15,7 @@ use super::delta;
 use super::objects::{Plan, Work};
 use super::stats::ComposefsStats;
 use crate::composefs::image::{self, ImageContent};
+use crate::composefs::left::LeftObjects;
 use crate::composefs::link::{link_image, link_ref};
 use crate::composefs::records::{self, KnownObjects, StoreRecord};
 use crate::composefs::repo::{Repo, object_name, parameters};
@@ -26,6 +27,7 @@ use crate::fs::parent::{parent_of, shown_directory};
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::install::options::InstallOptions;
+use crate::install::resume::{may_get_further, may_with_another_copy};
 use crate::install::stats::{ImportStats, InstallStats, RefValue, SetRef};
 use crate::kept_order::KeptOrder;
 use crate::progress::Phase;
@@ -92,10 +94,21 @@ pub fn import(
     there.as_ref().map_or(Ok(()), |repo| repo.check_own_names(&names))?;
     let held = kept.as_ref().zip(there.as_deref());
     let mut sorted = sort_out(&bundle, &chosen, held, seals, options, progress)?;
+    let left = match &there {
+        Some(repo) => LeftObjects::find(repo, &bundle.index, &sorted.wanted, options.jobs.max(1), progress)?,
+        None => LeftObjects::default(),
+    };
+    sorted.know(&left.known);
+    progress.keep(left.count());
     let plan = Plan::new(&bundle, &bases, std::mem::take(&mut sorted.wanted));
     let mut stats = expected(&bundle, &chosen, &plan, &sorted);
+    stats.new_objects += left.count();
+    stats.import.resumed_objects = left.count();
     (stats.is_new, stats.import.install.is_sealed) = (there.is_none(), seals);
     stats.import.install.gone_back_from = gone_back_from;
+    if let Some(repo) = there.as_ref().filter(|_| !options.dry_run) {
+        left.discard_rest(repo)?;
+    }
     if there.is_none() || kept.is_some() {
         check_room(target, &plan)?;
     }
@@ -119,7 +132,7 @@ pub fn import(
         progress,
         jobs: options.jobs.max(1),
     };
-    run.run(&mut input, &plan, sorted, &mut stats)?;
+    run.run(&mut input, &plan, sorted, left, &mut stats)?;
     Ok(stats)
 }
 
@@ -222,6 +235,15 @@ struct Sorted {
     /// How many were checked, and how many of these were read.
     checked: u64,
     hashed: u64,
+}
+
+impl Sorted {
+    /// Takes away the wanted objects that are known by now.
+    fn know(&mut self, more: &KnownObjects) {
+        more.digests.keys().for_each(|object| self.wanted[object.at()] = false);
+        self.known.digests.extend(more.digests.iter().map(|(object, digest)| (*object, digest.clone())));
+        self.known.within.extend(more.within.iter().map(|(object, content)| (*object, content.clone())));
+    }
 }
 
 fn sort_out(
@@ -332,10 +354,40 @@ struct ImportRun<'a> {
 }
 
 impl ImportRun<'_> {
-    fn run(&self, input: &mut Input, plan: &Plan<'_>, sorted: Sorted, stats: &mut ComposefsStats) -> Result<(), Error> {
+    /// Imports everything. After an error, the objects that are complete stay in the stage for the next run, if that may get further.
+    fn run(
+        &self,
+        input: &mut Input,
+        plan: &Plan<'_>,
+        sorted: Sorted,
+        left: LeftObjects,
+        stats: &mut ComposefsStats,
+    ) -> Result<(), Error> {
+        let mut transaction = Transaction::begin(self.repo, self.seals)?;
+        let done =
+            left.take(&transaction, self.repo).and_then(|()| self.run_in(&transaction, input, plan, sorted, stats));
+        if let Err(error) = done {
+            if may_get_further(&error) || may_with_another_copy(&error) {
+                transaction.keep();
+            }
+            return Err(error);
+        }
+        stats.new_objects += left.count();
+        left.remove();
+        drop(transaction);
+        self.admission.settle()
+    }
+
+    fn run_in(
+        &self,
+        transaction: &Transaction<'_>,
+        input: &mut Input,
+        plan: &Plan<'_>,
+        sorted: Sorted,
+        stats: &mut ComposefsStats,
+    ) -> Result<(), Error> {
         let (repo, algorithm) = (self.repo, self.repo.algorithm());
-        let transaction = Transaction::begin(repo, self.seals)?;
-        let work = Work::new(plan, &transaction, algorithm, self.progress);
+        let work = Work::new(plan, transaction, algorithm, self.progress);
         let mut found = sorted.known;
         // The objects are durable, or nearly, when the images are made from their digests.
         let (objects, bytes) = with_writeback(
@@ -343,12 +395,12 @@ impl ImportRun<'_> {
             || {
                 let made = work.run(input, self.jobs)?;
                 input.finish(&self.bundle.head)?;
-                self.seal_there(&transaction, &sorted.unsealed)?;
+                self.seal_there(transaction, &sorted.unsealed)?;
                 found.digests.extend(made.found.digests);
                 found.within.extend(made.found.within);
                 found.check(&self.bundle.index, algorithm)?;
                 self.progress.enter(Phase::Finishing, 0, 0);
-                self.make_images(&transaction, &found)?;
+                self.make_images(transaction, &found)?;
                 Ok((made.objects, made.bytes))
             },
         )?;
@@ -361,12 +413,12 @@ impl ImportRun<'_> {
             records.begin(&self.bundle.head)
         })?;
         for image in self.chosen.iter().flat_map(|chosen| &chosen.images) {
-            link_image(&transaction, repo, &image.digest)?;
+            link_image(transaction, repo, &image.digest)?;
         }
-        records::write(&transaction, repo, self.bundle, &found, self.order, self.seals)?;
+        records::write(transaction, repo, self.bundle, &found, self.order, self.seals)?;
         for Chosen { name, images, .. } in self.chosen {
             if let Some(image) = images.last() {
-                link_ref(&transaction, repo, name, &image.digest)?;
+                link_ref(transaction, repo, name, &image.digest)?;
             }
         }
         records.end(&self.bundle.head.root().identity.name)?;
@@ -374,8 +426,7 @@ impl ImportRun<'_> {
         stats.import.install.logical_bytes = bytes;
         stats.import.repaired_objects = transaction.replaced();
         stats.import.sealed_objects = transaction.sealed();
-        drop(transaction);
-        self.admission.settle()
+        Ok(())
     }
 
     /// Seals objects that the store has, after reading them: only content that was signed may be frozen by the kernel.

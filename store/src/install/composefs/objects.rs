@@ -184,8 +184,7 @@ impl<'a> Work<'a> {
                     Ok(())
                 })?;
                 tree.update(&content);
-                self.note(object, tree.finish(), Some(&content));
-                return Ok(());
+                return self.note_within(object, tree.finish(), content);
             }
             let failed = |error: io::Error| self.transaction.unwritten(error);
             let file = self.transaction.create(&large_name(object)).map_err(|error| failed(error.into()))?;
@@ -209,14 +208,13 @@ impl<'a> Work<'a> {
             self.tree(content).finish()
         };
         if size <= Image::WITHIN_LEN_MAX {
-            self.note(object, digest, Some(content.data));
-            return Ok(());
+            return self.note_within(object, digest, content.data.to_vec());
         }
         if !self.transaction.has(&digest, size)? {
             self.transaction.write(&digest, |file| Ok(write_content(file, content)?))?;
             self.count(size);
         }
-        self.note(object, digest, None);
+        self.note(object, digest);
         Ok(())
     }
 
@@ -232,12 +230,16 @@ impl<'a> Work<'a> {
         self.written_bytes.fetch_add(size, Ordering::Relaxed);
     }
 
-    fn note(&self, object: Row<Object>, digest: FileDigest, within: Option<&[u8]>) {
-        let mut found = self.found.lock();
-        found.digests.insert(object, digest);
-        found.within.extend(within.map(|content| (object, content.to_vec())));
-        drop(found);
+    fn note(&self, object: Row<Object>, digest: FileDigest) {
+        self.found.lock().digests.insert(object, digest);
         self.progress.add(0, 1);
+    }
+
+    fn note_within(&self, object: Row<Object>, digest: FileDigest, content: Vec<u8>) -> Result<(), Error> {
+        self.transaction.note_within(&content)?;
+        self.found.lock().within.insert(object, content);
+        self.note(object, digest);
+        Ok(())
     }
 
     /// Writes a piece to its place.
@@ -283,7 +285,7 @@ impl<'a> Work<'a> {
             self.transaction.adopt(&digest, &large_name(object))?;
             self.count(size);
         }
-        self.note(object, digest, None);
+        self.note(object, digest);
         Ok(())
     }
 }

@@ -1,13 +1,10 @@
 //! What the next run can resume after an error.
 
-use std::io;
 use std::path::Path;
-
-use rustix::io::Errno;
-use sealift_format::Kind;
 
 use super::journal;
 use crate::directory::TreeStage;
+use crate::install::resume::may_get_further;
 use crate::{Class, Error, LeftRun, Site};
 
 /// Keeps the stage after an error if a new run may resume from it.
@@ -33,41 +30,6 @@ pub(super) fn abandon(stage: TreeStage, site: &Site, error: Error) -> Error {
         let _ = stage.remove(site);
     }
     error
-}
-
-/// Returns whether a repeated run may get further, as far as the error tells.
-fn may_get_further(error: &Error) -> bool {
-    match error {
-        // The system drops data that failed to sync, and may still show it: hashing would not tell.
-        Error::Io { doing: "sync", .. } => false,
-        // Space may be freed.
-        _ if matches!(error.class(), Class::Cancelled | Class::DiskFull) => true,
-        Error::Io { source, .. } => !is_lasting(source),
-        Error::Format(error) => error.kind() == Kind::Truncated,
-        _ => false,
-    }
-}
-
-/// Returns whether a system call fails in the same way each time: the file system does not support it or has reached a limit, or it is not
-/// permitted. A full disk does not count: space may be freed.
-fn is_lasting(error: &io::Error) -> bool {
-    let lasting = [
-        Errno::MLINK,
-        Errno::NOTSUP,
-        Errno::OPNOTSUPP,
-        Errno::NOSYS,
-        Errno::INVAL,
-        Errno::NAMETOOLONG,
-        Errno::TOOBIG,
-        Errno::RANGE,
-        Errno::FBIG,
-        Errno::OVERFLOW,
-        Errno::ILSEQ,
-        Errno::PERM,
-        Errno::ACCESS,
-        Errno::ROFS,
-    ];
-    Errno::from_io_error(error).is_some_and(|errno| lasting.contains(&errno))
 }
 
 /// Returns whether a run that ended with `error` left something beside `target` that the next one can resume.

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sealift_format::hex;
+use sealift_format::num;
 use sealift_format::{Bundle, Opened, OsTreeKind, Ref};
 
 use super::closure::{self, Depth};
@@ -18,6 +19,7 @@ use crate::base::Bases;
 use crate::fs::writeback::with_writeback;
 use crate::input::Input;
 use crate::install::options::{Destination, InstallOptions};
+use crate::install::resume::{may_get_further, may_with_another_copy};
 use crate::install::stats::{RefValue, SetRef};
 use crate::ostree::carried::Carried;
 use crate::ostree::object::ObjectType;
@@ -132,8 +134,23 @@ pub(super) struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// Imports the commits.
+    /// Imports the commits. After an error, the file objects that are complete stay in the stage for the next run, if that may get further.
     pub(super) fn take(&self, input: &mut Input, bundle: &Bundle, bases: &Bases) -> Result<OsTreeStats, Error> {
+        let mut transaction = Transaction::begin(self.repo)?;
+        let taken = self.take_in(&mut transaction, input, bundle, bases);
+        if taken.as_ref().is_err_and(|error| may_get_further(error) || may_with_another_copy(error)) {
+            transaction.keep();
+        }
+        taken
+    }
+
+    fn take_in(
+        &self,
+        transaction: &mut Transaction<'_>,
+        input: &mut Input,
+        bundle: &Bundle,
+        bases: &Bases,
+    ) -> Result<OsTreeStats, Error> {
         let &Self { repo, options, admission, place, progress } = self;
         let jobs = options.jobs.max(1);
         let carried = Carried::new(bundle)?;
@@ -151,12 +168,12 @@ impl Import<'_> {
         }
         // Report an unreadable ref before anything is written.
         let there = names.iter().map(|name| repo.read_ref(name)).collect::<Result<Vec<_>, _>>()?;
-        let mut transaction = Transaction::begin(repo)?;
         let wanted = if options.no_check { Vec::new() } else { closure::of(repo, &carried, &refs)? };
         let depth = if options.rehash { Depth::Content } else { Depth::Sizes };
         let seen = closure::look(repo, bundle, &wanted, depth, jobs, progress)?;
         transaction.replace(seen.damaged.clone());
-        let mut plan = Plan::new(&carried, &transaction);
+        let transaction = &*transaction;
+        let mut plan = Plan::new(&carried, transaction);
         if options.no_check {
             for (from, commit) in refs.iter().zip(there) {
                 plan.add_commits(from, commit)?;
@@ -164,7 +181,12 @@ impl Import<'_> {
         } else {
             plan.add_lacking(&wanted, &seen)?;
         }
+        let left = transaction.find_left(&plan.wanted_files(), jobs, progress)?;
         let mut stats = plan.stats(&seen);
+        plan.take_away(&left.iter().map(|object| object.checksum).collect());
+        stats.import.install.logical_bytes = plan.logical_bytes();
+        stats.import.resumed_objects = num::wide(left.len());
+        progress.keep(stats.import.resumed_objects);
         stats.import.refs = refs
             .iter()
             .zip(&names)
@@ -173,14 +195,18 @@ impl Import<'_> {
                 Ok(SetRef { name: name.to_string(), value })
             })
             .collect::<Result<_, Error>>()?;
-        let work = Work::new(bundle, bases, &carried, &plan, &transaction, progress);
+        let work = Work::new(bundle, bases, &carried, &plan, transaction, progress);
         stats.import.install.stored_bytes = work.stored_bytes();
+        if !options.dry_run {
+            transaction.discard_left_but(&left)?;
+        }
         // Unsupported files, lack of space and missing base contents are reported before anything is written.
         work.check()?;
         work.check_bases(&options.bases, jobs)?;
         if options.dry_run {
             return Ok(stats);
         }
+        transaction.take_left(&left)?;
         with_writeback(|| transaction.sync(), || work.run(input, jobs))?;
         input.finish(&bundle.head)?;
         for_each(jobs, &plan.metadata, |(kind, object)| {

@@ -16,5 +16,6 @@ mod summary;
 mod usb;
 
 pub use import::import;
+pub use skeleton::PATH as USB_PATH;
 pub use stats::OsTreeStats;
 pub use usb::write_usb;

@@ -178,13 +178,41 @@ impl<'a> Plan<'a> {
         }
     }
 
+    /// Returns the checksums of the regular files that are wanted.
+    pub(super) fn wanted_files(&self) -> HashSet<Checksum> {
+        let regular = self.wanted.iter().filter(|(object, _)| object.is_some());
+        regular.flat_map(|(_, files)| files).map(|file| self.checksum_of(*file)).collect()
+    }
+
+    /// Takes away files that need not be built.
+    pub(super) fn take_away(&mut self, there: &HashSet<Checksum>) {
+        if there.is_empty() {
+            return;
+        }
+        let carried = self.carried;
+        self.wanted.retain(|_, files| {
+            files.retain(|file| !there.contains(&carried.ostree.files()[num::at(*file)].checksum));
+            !files.is_empty()
+        });
+    }
+
+    fn checksum_of(&self, file: u32) -> Checksum {
+        self.carried.ostree.files()[num::at(file)].checksum
+    }
+
+    /// Returns the bytes of the files that are to be built.
+    pub(super) fn logical_bytes(&self) -> u64 {
+        let size =
+            |object: &Option<Row<Object>>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
+        let of = |(object, files): (&_, &Vec<u32>)| size(object).saturating_mul(num::wide(files.len()));
+        self.wanted.iter().map(of).sum()
+    }
+
     pub(super) fn stats(&self, seen: &Seen) -> OsTreeStats {
         let damaged =
             |is: &dyn Fn(ObjectType) -> bool| num::wide(seen.damaged.iter().filter(|(_, kind)| is(*kind)).count());
         let count =
             |is: &dyn Fn(OsTreeKind) -> bool| num::wide(self.metadata.iter().filter(|(kind, _)| is(*kind)).count());
-        let size =
-            |object: &Option<Row<Object>>| object.map_or(0, |object| self.carried.bundle.index.object(object).size);
         let len = |files: &Vec<u32>| num::wide(files.len());
         OsTreeStats {
             commits: count(&|kind| kind == OsTreeKind::Commit)
@@ -194,10 +222,7 @@ impl<'a> Plan<'a> {
             files: self.wanted.values().map(len).sum::<u64>().saturating_sub(damaged(&|kind| kind == ObjectType::File)),
             hashed_bytes: seen.hashed_bytes,
             import: ImportStats {
-                install: InstallStats {
-                    logical_bytes: self.wanted.iter().map(|(of, files)| size(of).saturating_mul(len(files))).sum(),
-                    ..InstallStats::default()
-                },
+                install: InstallStats { logical_bytes: self.logical_bytes(), ..InstallStats::default() },
                 checked_objects: seen.checked,
                 hashed_objects: seen.hashed,
                 repaired_objects: damaged(&|_| true),

@@ -12,10 +12,11 @@ use rustix::io::Errno;
 
 use crate::Error;
 use crate::fs::confined::{open_beneath, open_name, open_user_dir};
+use crate::ostree::look_for_stages;
 use crate::ostree::repo::Repo;
 
 /// Where clients look for a repository on a medium.
-pub(super) const PATH: &str = ".ostree/repo";
+pub const PATH: &str = ".ostree/repo";
 
 /// It has no collection of its own, so that all refs are mirrored.
 const CONFIG: &[u8] = b"[core]\nrepo_version=1\nmode=archive-z2\nindexed-deltas=true\n";
@@ -61,6 +62,11 @@ impl Skeleton {
     pub(super) fn open(&self) -> Result<Repo, Error> {
         let root = self.root().map_err(|error| Error::io("open", &self.path, error))?;
         Repo::of(root, &self.path)
+    }
+
+    /// Returns whether a run left objects there for the next one.
+    pub(super) fn has_stage(&self) -> bool {
+        self.root().is_ok_and(|root| look_for_stages(root.as_fd(), "tmp").is_ok_and(|left| left.is_some()))
     }
 
     /// Removes what [`Self::make`] created, if it is still empty. What cannot be removed is an empty repository, and does no harm.

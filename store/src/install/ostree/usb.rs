@@ -39,7 +39,7 @@ pub fn write_usb(
     let skeleton = Skeleton::make(medium)?;
     let written =
         skeleton.open().and_then(|repo| write(&mut input, opened, &Arc::new(repo), options, &admission, progress));
-    if options.dry_run || written.is_err() {
+    if options.dry_run || (written.is_err() && !skeleton.has_stage()) {
         skeleton.remove();
     }
     written
