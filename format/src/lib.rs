@@ -44,6 +44,8 @@ pub mod recipes;
 mod recovery;
 mod request;
 mod row;
+#[cfg(not(target_arch = "wasm32"))]
+mod set_header;
 pub mod verity;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod volume;

@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use crate::bytes::Reader;
-use crate::num::{at, wide};
+use crate::num::wide;
+use crate::set_header::SetHeader;
 use crate::{Error, Head, Part};
 
 /// The header and the geometry of a recovery file.
@@ -41,16 +42,15 @@ pub struct Geometry {
     pub starts: Vec<u64>,
 }
 
-const VERSION: u32 = 0;
 const KIND: u16 = 1;
 /// Points of the code: elements of its field.
 const POINTS: u64 = 1 << 16;
 
 impl Recovery {
     /// The length of a header in bytes.
-    pub const HEADER_LEN: u32 = 112;
+    pub const HEADER_LEN: u32 = SetHeader::LEN;
     /// The first eight bytes, which are those of every volume.
-    pub const MAGIC: [u8; 8] = *b"\x89SLVL\r\n\x1a";
+    pub const MAGIC: [u8; 8] = SetHeader::MAGIC;
 
     /// Parses header and geometry. `geometry` are the bytes after the front, of which those after the geometry are ignored.
     ///
@@ -107,19 +107,8 @@ impl Recovery {
         self.geometry.check(self.count, offset, self.file_len)?;
         let too_large = Error::TooLarge { what: "the length of a recovery file", len: u64::MAX, max: u64::MAX };
         let len = self.len().ok_or(too_large)?;
-        let mut header = Self::MAGIC.to_vec();
-        header.extend(VERSION.to_le_bytes());
-        header.extend(KIND.to_le_bytes());
-        header.extend([0; 2]);
-        header.extend(self.number.to_le_bytes());
-        header.extend(self.count.to_le_bytes());
-        header.extend(self.head_len.to_le_bytes());
-        for value in [offset, len, self.file_len] {
-            header.extend(value.to_le_bytes());
-        }
-        header.extend(self.set);
-        let hash = blake3::hash(&header);
-        header.extend(hash.as_bytes());
+        let Self { number, count, head_len, file_len, set, .. } = *self;
+        let header = SetHeader { number, count, head_len, offset, len, file_len, set }.encode(KIND);
         let Geometry { shard_len, run, parity, pad, starts } = &self.geometry;
         let mut fields = Vec::new();
         for value in [*shard_len, *run, *parity, *pad, u32::try_from(starts.len()).unwrap_or(u32::MAX)] {
@@ -253,41 +242,15 @@ impl RecoveryHeader {
     /// # Errors
     /// Returns an error if it does not conform to recovery 2, as far as can be told without the bundle's head.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(Part::Recovery, bytes);
-        if !Recovery::MAGIC.starts_with(bytes.get(..8).unwrap_or(bytes)) {
-            return Err(reader.malformed("it does not begin with the magic bytes of a volume"));
-        }
-        if bytes.len() < at(Recovery::HEADER_LEN) {
-            return Err(Error::Truncated { len: wide(bytes.len()), expected: None });
-        }
-        reader.take(8)?;
-        let version = reader.u32()?;
-        if version != VERSION {
-            return Err(Error::Unsupported { part: Part::Recovery, what: "version", found: version.into() });
-        }
-        let (kind, reserved) = (reader.u16()?, reader.u16()?);
-        let (number, count, head_len) = (reader.u16()?, reader.u16()?, reader.u32()?);
-        let (offset, len, file_len, set) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.array()?);
-        let closed = reader.position();
-        if *blake3::hash(bytes.get(..closed).unwrap_or_default()).as_bytes() != reader.array::<32>()? {
-            return Err(Error::Digest { part: Part::Recovery });
-        }
-        if kind != KIND {
-            return Err(Error::Unsupported { part: Part::Recovery, what: "kind", found: kind.into() });
-        }
-        if reserved != 0 {
-            return Err(reader.malformed("reserved bytes are not zero"));
-        }
-        if number == 0 || number > count {
-            return Err(reader.malformed("its number is not between 1 and the number of recovery files"));
-        }
+        let SetHeader { number, count, head_len, offset, len, file_len, set } =
+            SetHeader::parse(bytes, Part::Recovery, KIND)?;
+        let malformed = |what| Err(Reader::new(Part::Recovery, bytes).malformed(what));
         if u64::from(head_len) >= offset || offset >= file_len {
-            return Err(reader.malformed("the body does not lie behind the head in the bundle"));
+            return malformed("the body does not lie behind the head in the bundle");
         }
         if offset.checked_add(len).and_then(|end| end.checked_add(Recovery::HEADER_LEN.into())).is_none() {
-            return Err(reader.malformed("it is longer than a file can be"));
+            return malformed("it is longer than a file can be");
         }
-        reader.finish()?;
         Ok(Self { number, count, head_len, offset, len, file_len, set })
     }
 

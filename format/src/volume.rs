@@ -6,7 +6,8 @@ use core::ops::Range;
 use crate::bytes::Reader;
 use crate::frame::FrameDecoder;
 use crate::num::wide;
-use crate::{Chunk, Error, Head, Layout, Part, Preamble};
+use crate::set_header::SetHeader;
+use crate::{Chunk, Error, Head, Layout, Part};
 
 /// The header of a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,78 +28,37 @@ pub struct Volume {
     pub set: [u8; 32],
 }
 
-const VERSION: u32 = 0;
-/// The only kind that has a meaning yet.
-const DATA: u16 = 0;
+const KIND: u16 = 0;
 
 impl Volume {
     /// The length of a header in bytes.
-    pub const LEN: u32 = 112;
+    pub const LEN: u32 = SetHeader::LEN;
     /// The first eight bytes of every volume.
-    pub const MAGIC: [u8; 8] = Preamble::VOLUME_MAGIC;
+    pub const MAGIC: [u8; 8] = SetHeader::MAGIC;
 
     /// Parses a header: exactly [`Self::LEN`] bytes.
     ///
     /// # Errors
     /// Returns an error if it does not conform to volumes 2, as far as can be told without the bundle's head.
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
-        let mut reader = Reader::new(Part::Volume, bytes);
-        let start = bytes.get(..8).unwrap_or(bytes);
-        if !Self::MAGIC.starts_with(start) {
-            return Err(reader.malformed("it does not begin with a volume's magic bytes"));
-        }
-        if wide(bytes.len()) < Self::LEN.into() {
-            return Err(Error::Truncated { len: wide(bytes.len()), expected: None });
-        }
-        reader.take(8)?;
-        let version = reader.u32()?;
-        if version != VERSION {
-            return Err(Error::Unsupported { part: Part::Volume, what: "version", found: version.into() });
-        }
-        let (kind, reserved) = (reader.u16()?, reader.u16()?);
-        let (number, count, head_len) = (reader.u16()?, reader.u16()?, reader.u32()?);
-        let (offset, len, file_len, set) = (reader.u64()?, reader.u64()?, reader.u64()?, reader.array()?);
-        let closed = reader.position();
-        if *blake3::hash(bytes.get(..closed).unwrap_or_default()).as_bytes() != reader.array::<32>()? {
-            return Err(Error::Digest { part: Part::Volume });
-        }
-        if kind != DATA {
-            return Err(Error::Unsupported { part: Part::Volume, what: "kind", found: kind.into() });
-        }
-        if reserved != 0 {
-            return Err(reader.malformed("reserved bytes are not zero"));
-        }
-        if number == 0 || number > count {
-            return Err(reader.malformed("its number is not between 1 and the number of volumes"));
-        }
+        let SetHeader { number, count, head_len, offset, len, file_len, set } =
+            SetHeader::parse(bytes, Part::Volume, KIND)?;
+        let malformed = |what| Err(Reader::new(Part::Volume, bytes).malformed(what));
         let end = offset.checked_add(len).filter(|end| len > 0 && *end <= file_len);
         let Some(end) = end else {
-            return Err(reader.malformed("its slice is empty, or does not lie in the bundle"));
+            return malformed("its slice is empty, or does not lie in the bundle");
         };
         if (number == count) != (end == file_len) {
-            return Err(reader.malformed("the last volume's slice alone ends where the bundle does"));
+            return malformed("the last volume's slice alone ends where the bundle does");
         }
-        reader.finish()?;
         Ok(Self { number, count, head_len, offset, len, file_len, set })
     }
 
     /// Returns the header's bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Self::MAGIC.to_vec();
-        out.extend(VERSION.to_le_bytes());
-        out.extend(DATA.to_le_bytes());
-        out.extend([0; 2]);
-        out.extend(self.number.to_le_bytes());
-        out.extend(self.count.to_le_bytes());
-        out.extend(self.head_len.to_le_bytes());
-        out.extend(self.offset.to_le_bytes());
-        out.extend(self.len.to_le_bytes());
-        out.extend(self.file_len.to_le_bytes());
-        out.extend(self.set);
-        let hash = blake3::hash(&out);
-        out.extend(hash.as_bytes());
-        out
+        let Self { number, count, head_len, offset, len, file_len, set } = *self;
+        SetHeader { number, count, head_len, offset, len, file_len, set }.encode(KIND)
     }
 
     /// Parses the bundle's head, which follows the header: [`Self::head_len`] bytes, or as many as there are.

@@ -43,7 +43,8 @@ pub mod trust;
 mod xattrs;
 
 pub use error::{
-    ArchiveFault, Class, Error, FileFault, ImageFault, OrderFault, RecordFault, RepoFault, SlotFault, VolumeFault,
+    ArchiveFault, Class, Error, FileFault, ImageFault, OrderFault, RecordFault, RecoveryFault, RepoFault, SlotFault,
+    VolumeFault,
 };
 pub use fs::{
     Aspect, FileStat, InodeId, Keeps, LeftRun, OwnDir, Place, Record, Site, Stage, StatCache, StateDir, StateLock,

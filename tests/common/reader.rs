@@ -7,7 +7,7 @@ use sealift::recovery::{LoneRecovery, RepairOptions, repair_volumes};
 use sealift::trust::{Guard, TrustOptions, TrustPaths, Trusted};
 use sealift::verify::{Depth, verify};
 use sealift::volume::verify_volume;
-use sealift::{Bundle, Error, Head, Input, Limits, OpenVolume, Progress, VolumeSet};
+use sealift::{Bundle, Error, Head, Input, Limits, OpenVolume, Progress, RecoveryFault, VolumeSet};
 use sealift_format::{
     Envelope, Index, Kind, Object, Opened, Opener, Part, RecoveryHeader, Request, Row, SignedList, Step, verity,
 };
@@ -256,7 +256,10 @@ pub fn read_recovery(vector: &Vector, all: &[Vector]) -> Result<String, Kind> {
         }
     };
     read().map_err(|error: Error| match &error {
-        Error::WrongRecovery { source, .. } => source.kind().expect("it is about the bundle"),
+        Error::Recovery(fault) => match &**fault {
+            RecoveryFault::Wrong { source, .. } => source.kind().expect("it is about the bundle"),
+            _ => Kind::Truncated,
+        },
         _ if error.word() == "unrepairable" => Kind::Truncated,
         _ => error.kind().unwrap_or_else(|| panic!("{}: not about the files: {error}", vector.name)),
     })

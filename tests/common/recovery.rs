@@ -5,7 +5,7 @@ use reed_solomon_simd::rate::{HighRateEncoder, RateEncoder as _};
 use sealift_format::Geometry;
 
 use crate::bytes::{hash, wide};
-use crate::volume::Volume;
+use crate::volume::{Volume, header};
 
 /// Bytes of a shard.
 const SHARD_LEN: usize = 64;
@@ -110,19 +110,10 @@ impl Recovery {
 
     /// Returns the bytes of the header.
     pub fn header(&self) -> Vec<u8> {
-        let mut out = self.magic.to_vec();
-        out.extend(self.version.to_le_bytes());
-        for field in [self.kind, self.reserved, self.number, self.count] {
-            out.extend(field.to_le_bytes());
-        }
-        out.extend(self.head_len.to_le_bytes());
         let len = self.geometry().len() + 32 + self.fill.len() + self.records.iter().map(Vec::len).sum::<usize>();
-        for field in [self.offset, self.len.unwrap_or(wide(len)), self.file_len] {
-            out.extend(field.to_le_bytes());
-        }
-        out.extend(self.set);
-        out.extend(hash(&out));
-        out
+        let numbers = [self.kind, self.reserved, self.number, self.count];
+        let lens = [self.offset, self.len.unwrap_or(wide(len)), self.file_len];
+        header(self.magic, self.version, numbers, self.head_len, lens, self.set)
     }
 
     /// Returns the bytes of the file.

@@ -72,22 +72,31 @@ impl Volume {
 
     /// Returns the bytes of the header.
     pub fn header(&self) -> Vec<u8> {
-        let mut out = self.magic.to_vec();
-        out.extend(self.version.to_le_bytes());
-        for field in [self.kind, self.reserved, self.number, self.count] {
-            out.extend(field.to_le_bytes());
-        }
-        out.extend(self.head_len.to_le_bytes());
-        for field in [self.offset, self.len, self.file_len] {
-            out.extend(field.to_le_bytes());
-        }
-        out.extend(self.set);
-        out.extend(hash(&out));
-        out
+        let numbers = [self.kind, self.reserved, self.number, self.count];
+        header(self.magic, self.version, numbers, self.head_len, [self.offset, self.len, self.file_len], self.set)
     }
 
     /// Returns the bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
         [&self.header()[..], &self.front, &self.slice].concat()
     }
+}
+
+/// Returns the bytes of the header of a volume or recovery file: kind, reserved bytes, number and count; offset, length and the bundle's length.
+pub fn header(
+    magic: [u8; 8],
+    version: u32,
+    numbers: [u16; 4],
+    head_len: u32,
+    lens: [u64; 3],
+    set: [u8; 32],
+) -> Vec<u8> {
+    let mut out = magic.to_vec();
+    out.extend(version.to_le_bytes());
+    out.extend(numbers.iter().flat_map(|field| field.to_le_bytes()));
+    out.extend(head_len.to_le_bytes());
+    out.extend(lens.iter().flat_map(|field| field.to_le_bytes()));
+    out.extend(set);
+    out.extend(hash(&out));
+    out
 }

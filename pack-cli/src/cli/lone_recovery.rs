@@ -2,22 +2,20 @@
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealift::recovery::LoneRecovery;
 use sealift_format::num::wide;
 use serde::Serialize;
 
 use super::bundle::BundleArg;
-use super::digests::Digests;
-use super::escape;
-use super::failure::{About as _, Failure, shown, verdict_printed};
+use super::failure::{Failure, verdict_printed};
 use super::human::{self, Bytes, percentage};
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, GOOD, Show, fact};
-use super::signers::Signers;
+use super::show::{Show, fact};
 use super::trust_args::Judge;
+use super::verdict::{Alone, Verdict};
 
 /// Returns the recovery file that was given in place of a bundle, if it is one.
 pub(crate) fn given(bundle: &BundleArg) -> Result<Option<LoneRecovery>, Failure> {
@@ -30,30 +28,23 @@ pub(crate) fn given(bundle: &BundleArg) -> Result<Option<LoneRecovery>, Failure>
 
 /// Checks it, and prints the result.
 pub(crate) fn verify(file: &LoneRecovery, judge: &Judge, show: Show, progress: ProgressArgs) -> Result<(), Failure> {
-    let start = Instant::now();
-    judge.judge(file.head()).about(file.path())?;
-    let len = progress.watch(show, "Opening", |progress| file.verify(progress)).about(file.path())?;
-    judge.warn(show);
-    verdict_printed(print(file, len, judge, show, start.elapsed()))
+    let alone = Alone { path: file.path(), head: file.head(), judge, show, progress };
+    let (len, elapsed) = alone.check(|progress| file.verify(progress))?;
+    verdict_printed(print(file, len, judge, show, elapsed))
 }
 
 fn print(file: &LoneRecovery, len: u64, judge: &Judge, show: Show, elapsed: Duration) -> io::Result<()> {
     let mut out = show.out();
-    let identity = &file.head().root().identity;
-    let summary = JsonVerifiedRecovery {
-        name: &identity.name,
-        version: identity.version,
-        digests: Digests::of(file.head()),
-        signers: judge.signers(),
+    let verdict = Verdict { path: file.path(), head: file.head(), label: file.label(), word: "not damaged", judge };
+    let rest = JsonVerifiedRecovery {
         recovery: JsonRecoveryFile::of(file),
         file_bytes: len,
         seconds: human::seconds(elapsed),
     };
-    if show.is_told(&mut out, &summary)? {
+    if verdict.is_told(&mut out, show, rest)? {
         return Ok(());
     }
-    let path = escape::text(&shown(file.path()));
-    writeln!(out, "{BOLD}{path}{BOLD:#}: {GOOD}not damaged{GOOD:#}, {}{}", file.label(), judge.mark())?;
+    verdict.print(&mut out)?;
     judge.print_signers(&mut out)?;
     let (len, elapsed) = (Bytes(len), human::duration(elapsed));
     writeln!(out, "  every byte by checksums, which are not signed: {len} in {elapsed}; the bundle is not here")
@@ -94,13 +85,7 @@ impl JsonRecoveryFile {
 }
 
 #[derive(Serialize)]
-struct JsonVerifiedRecovery<'a> {
-    name: &'a str,
-    version: u64,
-    #[serde(flatten)]
-    digests: Digests,
-    #[serde(flatten)]
-    signers: Signers,
+struct JsonVerifiedRecovery {
     recovery: JsonRecoveryFile,
     file_bytes: u64,
     seconds: f64,

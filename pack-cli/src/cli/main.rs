@@ -73,6 +73,7 @@ mod trust;
 mod trust_args;
 mod unpack;
 mod updated;
+mod verdict;
 mod verify;
 mod verity_args;
 mod volume;

@@ -15,9 +15,7 @@ use serde::Serialize;
 
 use super::base_args::BaseArgs;
 use super::bundle::BundleArg;
-use super::digests::Digests;
 use super::dm_verity::{self, JsonVerityImage};
-use super::escape;
 use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::info::bases_of;
@@ -27,9 +25,9 @@ use super::log;
 use super::next_volume::NextVolumeArgs;
 use super::progress_args::ProgressArgs;
 use super::reading::{Reading, channel_at};
-use super::show::{BOLD, GOOD, Show};
-use super::signers::Signers;
+use super::show::Show;
 use super::trust_args::{AdmitArgs, Judge};
+use super::verdict::Verdict;
 use super::{lone_recovery, volume};
 
 /// Check signatures and every byte of a bundle
@@ -192,13 +190,11 @@ impl Verify {
 
     fn print(&self, verified: &VerifyStats, judge: &Judge, elapsed: Duration) -> std::io::Result<()> {
         let mut out = self.show.out();
-        let root = verified.opened.head().root();
-        let identity = &root.identity;
-        let summary = JsonVerified {
-            name: &identity.name,
-            version: identity.version,
-            digests: Digests::of(verified.opened.head()),
-            signers: judge.signers(),
+        let head = verified.opened.head();
+        let (root, path) = (head.root(), self.bundle.sound_path());
+        let label = format!("{} version {}", root.identity.name, root.identity.version);
+        let verdict = Verdict { path: &path, head, label, word: "sound", judge };
+        let rest = JsonVerified {
             kernel_signature: judge.has_kernel_signature(),
             deep: self.deep,
             file_bytes: verified.file_bytes,
@@ -207,13 +203,10 @@ impl Verify {
             dm_verity: verified.dm_verity.as_ref().map(JsonVerityImage::all),
             seconds: human::seconds(elapsed),
         };
-        if self.show.is_told(&mut out, &summary)? {
+        if verdict.is_told(&mut out, self.show, rest)? {
             return Ok(());
         }
-        let bundle = escape::text(&shown(&self.bundle.sound_path()));
-        let (name, version) = (&identity.name, identity.version);
-        let mark = judge.mark();
-        writeln!(out, "{BOLD}{bundle}{BOLD:#}: {GOOD}sound{GOOD:#}, {name} version {version}{mark}")?;
+        verdict.print(&mut out)?;
         self.bundle.print_copies(&mut out)?;
         judge.print_signers(&mut out)?;
         if judge.has_kernel_signature() {
@@ -245,12 +238,6 @@ impl Verify {
 
 #[derive(Serialize)]
 struct JsonVerified<'a> {
-    name: &'a str,
-    version: u64,
-    #[serde(flatten)]
-    digests: Digests,
-    #[serde(flatten)]
-    signers: Signers,
     kernel_signature: bool,
     deep: bool,
     file_bytes: u64,

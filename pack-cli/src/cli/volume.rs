@@ -1,60 +1,46 @@
 //! One volume of a bundle whose others are not there: what it is, and whether it is sound.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sealift::OpenVolume;
 use sealift::volume::{VolumeStats, verify_volume};
 use serde::Serialize;
 
 use super::bundle::BundleArg;
-use super::digests::Digests;
-use super::escape;
-use super::failure::{About as _, Failure, shown, verdict_printed};
+use super::failure::{Failure, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
-use super::show::{BOLD, GOOD, Show, fact};
-use super::signers::Signers;
+use super::show::{Show, fact};
 use super::trust_args::Judge;
+use super::verdict::{Alone, Verdict};
 
 /// Checks the volume, and prints the result.
 pub(crate) fn verify(volume: &OpenVolume, judge: &Judge, show: Show, progress: ProgressArgs) -> Result<(), Failure> {
-    let start = Instant::now();
-    judge.judge(volume.head()).about(volume.path())?;
-    let checked =
-        progress.watch(show, "Opening", |progress| verify_volume(volume, &limits(), progress)).about(volume.path())?;
-    judge.warn(show);
-    verdict_printed(print(volume, checked, judge, show, start.elapsed()))
+    let alone = Alone { path: volume.path(), head: volume.head(), judge, show, progress };
+    let (checked, elapsed) = alone.check(|progress| verify_volume(volume, &limits(), progress))?;
+    verdict_printed(print(volume, checked, judge, show, elapsed))
 }
 
 fn print(volume: &OpenVolume, checked: VolumeStats, judge: &Judge, show: Show, elapsed: Duration) -> io::Result<()> {
     let mut out = show.out();
-    let identity = &volume.head().root().identity;
-    let summary = JsonVerifiedVolume {
-        name: &identity.name,
-        version: identity.version,
-        digests: Digests::of(volume.head()),
-        signers: judge.signers(),
+    let verdict = Verdict { path: volume.path(), head: volume.head(), label: volume.label(), word: "sound", judge };
+    let rest = JsonVerifiedVolume {
         volume: JsonVolume::of(volume),
         file_bytes: checked.file_bytes,
         first_chunk: checked.first_chunk,
         chunks: checked.chunks,
         seconds: human::seconds(elapsed),
     };
-    if show.is_told(&mut out, &summary)? {
+    if verdict.is_told(&mut out, show, rest)? {
         return Ok(());
     }
-    let (path, label) = (escape::text(&shown(volume.path())), volume.label());
-    writeln!(out, "{BOLD}{path}{BOLD:#}: {GOOD}sound{GOOD:#}, {label}{}", judge.mark())?;
+    verdict.print(&mut out)?;
     judge.print_signers(&mut out)?;
     let chunks = count(checked.chunks, "chunk");
-    writeln!(
-        out,
-        "  every byte of this volume, with {chunks}: {} in {}; the others are not here",
-        Bytes(checked.file_bytes),
-        human::duration(elapsed)
-    )
+    let (len, elapsed) = (Bytes(checked.file_bytes), human::duration(elapsed));
+    writeln!(out, "  every byte of this volume, with {chunks}: {len} in {elapsed}; the others are not here")
 }
 
 /// Prints what the volume is, as a fact about its bundle.
@@ -80,13 +66,7 @@ impl JsonVolume {
 }
 
 #[derive(Serialize)]
-struct JsonVerifiedVolume<'a> {
-    name: &'a str,
-    version: u64,
-    #[serde(flatten)]
-    digests: Digests,
-    #[serde(flatten)]
-    signers: Signers,
+struct JsonVerifiedVolume {
     volume: JsonVolume,
     file_bytes: u64,
     first_chunk: u64,

@@ -14,7 +14,7 @@ use sealift_store::threads::parallel::for_each_with;
 use super::code::{self, Decoder};
 use super::file::{Checksums, Digested, Front, RecoveryFile};
 use super::readable;
-use crate::{Error, Progress};
+use crate::{Error, Progress, RecoveryFault};
 
 /// A part of a bundle's body that lies in a file of its own.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ pub(super) struct Short {
 
 impl From<Short> for Error {
     fn from(Short { lost, needed, offset }: Short) -> Self {
-        Self::Unrepairable { lost, needed, offset }
+        RecoveryFault::Unrepairable { lost, needed, offset }.into()
     }
 }
 

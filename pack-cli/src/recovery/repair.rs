@@ -12,7 +12,7 @@ use super::body::{Body, Lost, Part, Slice, suspects};
 use super::file::{Front, RecoveryFile};
 use crate::base::Bases;
 use crate::verify::{Depth, verify_opened};
-use crate::{Error, Input, Limits, Phase, Progress};
+use crate::{Error, Input, Limits, Phase, Progress, RecoveryFault};
 
 /// How to repair a bundle.
 #[derive(Clone, Debug)]
@@ -100,10 +100,10 @@ pub fn repair(
         checked = check(&partial, &lost, options, progress);
     }
     checked.map_err(|error| match error.kind() {
-        Some(_) => Error::WrongRecovery {
-            path: recovery.first().map_or_else(|| bundle.to_owned(), PathBuf::clone),
-            source: Box::new(error),
-        },
+        Some(_) => {
+            let path = recovery.first().map_or_else(|| bundle.to_owned(), PathBuf::clone);
+            RecoveryFault::Wrong { path, source: Box::new(error) }.into()
+        }
         None => error,
     })?;
     partial.finish()?;

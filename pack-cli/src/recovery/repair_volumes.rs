@@ -20,7 +20,7 @@ use super::set::Set;
 use super::written::Written;
 use crate::volume::verify_volume;
 use crate::volume_name::file_name;
-use crate::{Error, Phase, Progress};
+use crate::{Error, Phase, Progress, RecoveryFault};
 
 /// The result of repairing volumes.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ impl Work<'_> {
                     Error::Bundle { source, .. } => source, // its path is that of a partial file
                     error => Box::new(error),
                 };
-                Error::WrongRecovery { path: first.path().to_owned(), source }
+                RecoveryFault::Wrong { path: first.path().to_owned(), source }.into()
             }
             _ => error,
         })?;

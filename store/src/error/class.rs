@@ -38,8 +38,7 @@ impl Error {
             Self::Bundle { source, .. } => source.class(),
             Self::HalfUpdated { .. }
             | Self::GivenUp { .. }
-            | Self::Unrepairable { .. }
-            | Self::WrongRecovery { .. }
+            | Self::Recovery(_)
             | Self::StoreObject { .. }
             | Self::DamagedStore { .. } => Class::Damaged,
             Self::OtherName { .. } => Class::Refused,

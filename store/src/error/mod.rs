@@ -6,9 +6,11 @@ mod file;
 mod image;
 mod order;
 mod record;
+mod recovery;
 mod repository;
 mod slot;
 mod volume;
+mod word;
 
 use std::ffi::OsStr;
 use std::fmt::Display;
@@ -17,7 +19,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use sealift_format::verity::{Algorithm, FileDigest};
-use sealift_format::{Delta, Kind, Ref, RootBase};
+use sealift_format::{Delta, Ref, RootBase};
 use sealift_verify::fsverity::KernelError;
 use sealift_verify::trust::KeyId;
 
@@ -28,6 +30,7 @@ pub use file::FileFault;
 pub use image::ImageFault;
 pub use order::OrderFault;
 pub use record::RecordFault;
+pub use recovery::RecoveryFault;
 pub use repository::RepoFault;
 pub use slot::SlotFault;
 pub use volume::VolumeFault;
@@ -110,26 +113,9 @@ pub enum Error {
     /// The bundle does not follow the format.
     #[error(transparent)]
     Format(#[from] sealift_format::Error),
-    /// More of a bundle is lost than its recovery files can make again.
-    #[error(
-        "{lost} shards of a codeword are lost, from byte {offset} of the bundle on, and the recovery files lack {needed} to make them again"
-    )]
-    Unrepairable {
-        /// How many shards of the codeword are lost.
-        lost: u64,
-        /// How many more recovery shards are needed.
-        needed: u64,
-        /// Where the first of them begins.
-        offset: u64,
-    },
-    /// What recovery files make is not the bundle.
-    #[error("{}: does not make the bundle again: with what it gives, {source}; nothing was written", path.display())]
-    WrongRecovery {
-        /// The first of the recovery files.
-        path: PathBuf,
-        /// What is wrong with the bundle that they make.
-        source: Box<Error>,
-    },
+    /// Recovery files cannot make a bundle whole again.
+    #[error(transparent)]
+    Recovery(Box<RecoveryFault>),
     /// The bundle's content is damaged.
     #[error(transparent)]
     Content(#[from] sealift_verify::content::ContentError),
@@ -593,115 +579,12 @@ impl Error {
     pub(crate) fn kernel(path: impl AsRef<Path>, source: KernelError) -> Self {
         Self::Kernel { path: path.as_ref().to_owned(), source: source.into() }
     }
-
-    /// Returns the same error with the bundle at `path`, if it is about the bundle and does not name it yet.
-    pub fn of_bundle(self, path: &Path) -> Self {
-        match self {
-            Self::Bundle { .. } | Self::Volumes { .. } => self,
-            _ if self.kind().is_some() => Self::Bundle { path: path.to_owned(), source: Box::new(self) },
-            _ => self,
-        }
-    }
-
-    /// Returns the bundle's fault, in one word; `None` if the bundle is not at fault.
-    #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
-        match self {
-            Self::Format(error) => Some(error.kind()),
-            Self::Content(error) => Some(error.kind()),
-            Self::Trust(error) => Some(error.kind()),
-            Self::Bundle { source, .. } => source.kind(),
-            Self::Volumes { fault, .. } => fault.kind(),
-            Self::File { fault: FileFault::Signature(_) | FileFault::KernelSignature(_), .. } => Some(Kind::Signature),
-            _ => None,
-        }
-    }
-
-    /// Returns the error in one word, the same in JSON, in the format's vectors and in JavaScript: that of its [`Kind`] if the bundle is at fault,
-    /// else one of `usage`, `exists`, `io`, `busy`, `space`, `room`, `changed`, `other-name`, `not-ours`, `half-updated`, `folded-name`,
-    /// `trust-file`, `state`, `repository`, `verity`, `not-sealed`, `other-digest`, `key`, `archive`, `order`, `unfit`, `foreign`, `delta`, `base`
-    /// and `cancelled`.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        if let Some(kind) = self.kind() {
-            return kind.word();
-        }
-        match self {
-            _ if self.class() == Class::DiskFull => "space",
-            Self::Volumes { fault, .. } if matches!(**fault, VolumeFault::Unrepairable { .. }) => "unrepairable",
-            Self::Usage(_)
-            | Self::Unexpected { .. }
-            | Self::Unusable { .. }
-            | Self::SeveralRefs { .. }
-            | Self::NoRef { .. }
-            | Self::NoFile { .. }
-            | Self::Ambiguous { .. }
-            | Self::SameRef { .. }
-            | Self::NoCollection { .. }
-            | Self::NoCommit
-            | Self::NoComposefs
-            | Self::UnlistedKey { .. }
-            | Self::NoRecord { .. }
-            | Self::NotEmpty { .. }
-            | Self::DirectoryInPlace { .. }
-            | Self::Needed { .. }
-            | Self::NoImages
-            | Self::NoImage { .. }
-            | Self::OverLimit { .. }
-            | Self::NoStateDirectory
-            | Self::Volumes { .. } => "usage",
-            Self::Exists { .. } => "exists",
-            Self::Busy { .. } | Self::Mounted { .. } => "busy",
-            Self::Foreign { .. } | Self::OtherDirectory { .. } => "foreign",
-            Self::NoRoom { .. } => "room",
-            Self::Changed { .. } | Self::Changing { .. } | Self::Exchanged { .. } => "changed",
-            Self::OtherName { .. } => "other-name",
-            Self::NotOurs { .. } => "not-ours",
-            Self::FoldedName { .. } => "folded-name",
-            Self::HalfUpdated { .. } | Self::GivenUp { .. } => "half-updated",
-            Self::Unrepairable { .. } | Self::WrongRecovery { .. } => "unrepairable",
-            Self::File { fault, .. } => match fault {
-                FileFault::Order(_) => "order",
-                FileFault::Trust(_) => "trust-file",
-                _ => "key",
-            },
-            Self::Slot { fault, .. } => match **fault {
-                SlotFault::InUse(_) => "busy",
-                SlotFault::TooSmall { .. } => "space",
-                SlotFault::ReadOnly | SlotFault::ReadsOther { .. } => "io",
-                SlotFault::Unfinished => "half-updated",
-                SlotFault::Record(_) => "not-ours",
-                _ => "usage",
-            },
-            Self::State { .. } | Self::Floor { .. } => "state",
-            Self::Repository { .. } | Self::NoStore { .. } | Self::Store { .. } | Self::DamagedStore { .. } => {
-                "repository"
-            }
-            Self::Kernel { source, .. } => match **source {
-                KernelError::NotSealed => "not-sealed",
-                KernelError::OtherDigest { .. } => "other-digest",
-                _ => "verity",
-            },
-            Self::StoreObject { .. } => "other-digest",
-            Self::SignatureRefused { .. } => "verity",
-            Self::Agent { .. } => "key",
-            Self::Archive { .. } | Self::Image { .. } => "archive",
-            Self::Unfit { .. } | Self::Unstorable { .. } | Self::NotKept { .. } => "unfit",
-            Self::IsDelta { .. } => "delta",
-            Self::MissingBase { .. } => "base",
-            Self::Cancelled => "cancelled",
-            _ => "io",
-        }
-    }
 }
 
 /// Returns what an error about lack of space adds about reserved space.
 fn beyond(reserved: u64) -> String {
-    if reserved == 0 {
-        String::new()
-    } else {
-        format!(" beyond the {reserved} that the repository's configuration reserves")
-    }
+    let text = || format!(" beyond the {reserved} that the repository's configuration reserves");
+    (reserved > 0).then(text).unwrap_or_default()
 }
 
 /// Converts bytes to a path.
