@@ -48,6 +48,27 @@ struct FeedState<'a> {
     failed: Option<Error>,
 }
 
+/// Returns how many requests it takes to read these chunks from a bundle at an address, with those that were sent already; `None` if it is in a file or
+/// comes through a pipe.
+pub(crate) fn requests(input: &Input, head: &Head, chunks: &[Chunk], wanted: &[Row<Chunk>]) -> Option<u64> {
+    let origin = input.origin()?;
+    origin.expect(ranges(head, chunks, wanted));
+    origin.requests()
+}
+
+/// Returns where chunks lie in the file.
+fn ranges<'c>(
+    head: &Head,
+    chunks: &'c [Chunk],
+    wanted: &'c [Row<Chunk>],
+) -> impl Iterator<Item = Range<u64>> + use<'c> {
+    let start = head.chunks_at();
+    wanted.iter().filter_map(|row| chunks.get(row.at())).map(move |chunk| {
+        let start = start.saturating_add(chunk.offset);
+        start..start.saturating_add(chunk.stored_len.into())
+    })
+}
+
 impl<'a> ChunkScheduler<'a> {
     /// `wanted` are rows of `chunks`, in ascending order if the input is a pipe.
     pub fn new(
@@ -59,10 +80,7 @@ impl<'a> ChunkScheduler<'a> {
     ) -> Self {
         let (path, origin) = (input.path().to_owned(), input.origin().cloned());
         if let Some(origin) = &origin {
-            origin.expect(wanted.iter().filter_map(|row| chunks.get(row.at())).map(|chunk| {
-                let start = head.chunks_at().saturating_add(chunk.offset);
-                start..start.saturating_add(chunk.stored_len.into())
-            }));
+            origin.expect(ranges(head, chunks, wanted));
         }
         let state = Mutex::new(FeedState { input, next: 0, failed: None });
         Self { head, chunks, wanted, progress, origin, path, stop: None, hot: None, state }

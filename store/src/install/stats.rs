@@ -12,6 +12,9 @@ pub struct InstallStats {
     pub logical_bytes: u64,
     /// Stored bytes read for them.
     pub stored_bytes: u64,
+    /// In a dry run, the requests that reading a bundle at an address takes; `None` otherwise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<u64>,
     /// Whether the target's files, or its new objects, are sealed.
     #[serde(rename = "sealed")]
     pub is_sealed: bool,

@@ -359,6 +359,12 @@ impl Copies {
         }
     }
 
+    /// Returns how many requests of servers it takes to read what is expected, with those that were sent already; `None` if there is no server.
+    pub(super) fn requests(&self) -> Option<u64> {
+        let requests: Vec<u64> = self.copies.iter().filter_map(|copy| copy.origin.requests()).collect();
+        (!requests.is_empty()).then(|| requests.iter().sum())
+    }
+
     fn distribute(&self) {
         let whole = self.copies.iter().enumerate().filter(|(_, copy)| copy.found.lock().left.is_none());
         let whole: Vec<(usize, &Copy)> = whole.collect();

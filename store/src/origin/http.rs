@@ -101,6 +101,8 @@ struct State {
     wanted: Vec<Segment>,
     /// Ranges that were read or are on their way, the oldest first.
     segments: Vec<(Segment, Arrival)>,
+    /// How many ranges were requested.
+    requested: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -171,7 +173,7 @@ impl Http {
                     patience,
                     len,
                     validator,
-                    state: Mutex::new(State { segments, ..State::default() }),
+                    state: Mutex::new(State { segments, requested: 1, ..State::default() }),
                     arrived: Condvar::new(),
                 };
                 Ok(Begun::Found(Found::Ranges(Self { own: Arc::new(own) })))
@@ -193,6 +195,15 @@ impl Http {
         ranges.retain(|range| range.start < range.end);
         ranges.sort_unstable_by_key(|range| range.start);
         self.own.state.lock().wanted = merged(ranges);
+    }
+
+    /// Returns how many requests it takes to read what is expected, with those that were sent already, if none has to be repeated.
+    pub(super) fn requests(&self) -> u64 {
+        let state = self.own.state.lock();
+        let is_there = |wanted: &&Segment| {
+            state.segments.iter().any(|(there, _)| there.start <= wanted.start && wanted.end <= there.end)
+        };
+        state.requested + wide(state.wanted.iter().filter(|wanted| !is_there(wanted)).count())
     }
 
     pub(super) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
@@ -268,6 +279,7 @@ impl Shared {
             state.segments.remove(oldest);
         }
         state.segments.push((segment, Arrival::OnItsWay));
+        state.requested += 1;
         let own = Arc::clone(self);
         let run = move || {
             let arrival = match own.fetch(segment) {

@@ -228,6 +228,15 @@ impl Origin {
         }
     }
 
+    /// Returns how many requests of servers it takes to read what is expected, with those that were sent already; `None` if there is no server.
+    pub(crate) fn requests(&self) -> Option<u64> {
+        match &self.0 {
+            Bytes::Http(http) => Some(http.requests()),
+            Bytes::Copies(copies) => copies.requests(),
+            Bytes::File(..) | Bytes::Volumes(_) => None,
+        }
+    }
+
     /// Returns how many bytes can be read now: fewer than [`Self::len`] if a file was truncated since it was opened.
     pub(crate) fn len_now(&self) -> io::Result<u64> {
         match &self.0 {

@@ -33,6 +33,10 @@ impl Http {
         match *self {}
     }
 
+    pub(super) fn requests(&self) -> u64 {
+        match *self {}
+    }
+
     pub(super) fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
         match *self {}
     }

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use sealift::composefs::ComposefsStats;
 
-use super::import::{Import, sealed, would_read};
+use super::import::{Import, sealed};
+use super::report::would_read;
 use crate::human::{Bytes, Grouped, count};
 use crate::show::WARN;
 
@@ -18,7 +19,7 @@ pub(super) fn print(import: &Import<'_>, stats: &ComposefsStats, tried: bool) ->
     if import.dry_run {
         writeln!(out, "  {new} of {all} would be added, {} of content", Bytes(stats.import.install.logical_bytes))?;
         import.checked(&mut out, &stats.import)?;
-        return would_read(&mut out, &stats.import);
+        return would_read(&mut out, &stats.import.install);
     }
     match stats.new_objects {
         0 => writeln!(out, "  no new objects")?,

@@ -87,11 +87,6 @@ pub(super) fn unfinished(show: Show, failure: Failure, target: &Path) -> Failure
     failure.unfinished(target)
 }
 
-/// Prints what a dry run would read.
-pub(super) fn would_read(out: &mut dyn Write, stats: &ImportStats) -> io::Result<()> {
-    writeln!(out, "  {} would be read; nothing was written", Bytes(stats.install.stored_bytes))
-}
-
 /// Prints how many objects were sealed.
 pub(super) fn sealed(out: &mut dyn Write, stats: &ImportStats) -> io::Result<()> {
     writeln!(out, "  {} sealed: the kernel protects them from changes", count(stats.sealed_objects, "object"))

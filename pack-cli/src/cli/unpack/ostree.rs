@@ -7,7 +7,8 @@ use sealift::ostree::OsTreeStats;
 use sealift::seal::KernelSignature;
 use sealift::trust::TargetKind;
 
-use super::import::{Import, sealed, would_read};
+use super::import::{Import, sealed};
+use super::report::would_read;
 use crate::human::count;
 use crate::show::Show;
 
@@ -31,7 +32,7 @@ pub(super) fn print(import: &Import<'_>, stats: &OsTreeStats) -> io::Result<()> 
     }
     import.checked(&mut out, &stats.import)?;
     if import.dry_run {
-        return would_read(&mut out, &stats.import);
+        return would_read(&mut out, &stats.import.install);
     }
     if !new.is_empty() || stats.import.repaired_objects > 0 {
         import.wrote(&mut out, &stats.import)?;

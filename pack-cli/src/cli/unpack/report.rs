@@ -1,14 +1,14 @@
 //! What `sealift unpack` prints of a directory.
 
 use std::collections::BTreeSet;
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use sealift::seal::{KernelSignature, Seal};
 use sealift::unpack::{NotKept, UnpackStats};
-use sealift::{Aspect, LeftRun};
+use sealift::{Aspect, InstallStats, LeftRun};
 
 use super::Unpack;
 use crate::audit_words::had_gone_back_from;
@@ -30,7 +30,7 @@ impl Unpack {
         judge: &Judge,
         elapsed: Duration,
         then: Option<&CommandEnd>,
-    ) -> std::io::Result<()> {
+    ) -> io::Result<()> {
         let mut out = self.show.out();
         if self.show.is_told(&mut out, &taken::line(stats, judge, self.dry_run, elapsed, then))? {
             return Ok(());
@@ -96,7 +96,7 @@ impl Unpack {
                 let (files, lost) = (count(*files, "file"), would_be_lost(*what));
                 writeln!(out, "  {WARN}{files}: {lost} ({why}){WARN:#}")?;
             }
-            return writeln!(out, "  {} would be read; nothing was written", Bytes(stats.install.stored_bytes));
+            return would_read(&mut out, &stats.install);
         }
         if stats.install.logical_bytes == 0 {
             writeln!(out, "  in {}", human::duration(elapsed))?;
@@ -169,4 +169,11 @@ fn skipped(stats: &UnpackStats) -> Vec<String> {
         Some(format!("{}: {what} ({})", count(left_out.files, "file"), left_out.why))
     });
     counted.chain(of_files).collect()
+}
+
+/// Prints what a dry run would read.
+pub(super) fn would_read(out: &mut dyn Write, stats: &InstallStats) -> io::Result<()> {
+    let requests = stats.requests.map(|requests| format!(", by {}", count(requests, "request")));
+    let requests = requests.unwrap_or_default();
+    writeln!(out, "  {} would be read{requests}; nothing was written", Bytes(stats.stored_bytes))
 }

@@ -10,6 +10,7 @@ use sealift::status::{Present, targets};
 use sealift::{Durability, ExpectedPartition};
 
 use super::Unpack;
+use super::report::would_read;
 use crate::audit_words::had_gone_back_from;
 use crate::escape;
 use crate::failure::{About as _, Failure, shown};
@@ -90,7 +91,7 @@ impl Unpack {
         }
         let stored = Bytes(install.stored_bytes);
         if self.dry_run {
-            return writeln!(out, "  {stored} would be read; nothing was written");
+            return would_read(&mut out, install);
         }
         let bytes = slots.iter().map(|slot| slot.bytes).sum();
         let (time, rate) = (human::duration(elapsed), human::rate(bytes, elapsed));

@@ -23,6 +23,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use crate::address::{check_image_tree, choose_ref};
 use crate::base::{Bases, needed};
+use crate::delivery::feed::requests;
 use crate::delivery::{Delivery, from_bases, write_all_at};
 use crate::fs::partial::PartialFile;
 use crate::fs::unnamed::unnamed_file;
@@ -136,7 +137,9 @@ impl Opened {
     fn foresee(&self, encoder: &ArchiveEncoder) -> Result<ArchiveStats, Error> {
         let tree = self.tree()?;
         self.check(tree, encoder)?;
-        let (_, mut stats) = self.plan(tree);
+        let (plan, mut stats) = self.plan(tree);
+        let (head, chunks) = (&self.bundle.head, &self.bundle.layout.chunks);
+        stats.install.requests = requests(&self.input, head, chunks, plan.chunks());
         lay_out(&self.bundle, tree, encoder, &mut stats, &mut |_, _| Ok(()))?;
         Ok(stats)
     }

@@ -114,6 +114,7 @@ pub fn import(
     }
     plan.check_bases(target, options, progress)?;
     if options.dry_run {
+        stats.import.install.requests = plan.requests(&input);
         return Ok(stats);
     }
     let repo = match there {

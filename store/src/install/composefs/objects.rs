@@ -19,6 +19,7 @@ use crate::base::{self, Bases};
 use crate::composefs::KnownObjects;
 use crate::composefs::repo::parameters;
 use crate::composefs::transaction::Transaction;
+use crate::delivery::feed::requests;
 use crate::delivery::{Delivery, from_bases, write_content, write_sparse};
 use crate::input::Input;
 use crate::install::options::InstallOptions;
@@ -53,6 +54,11 @@ impl<'a> Plan<'a> {
 
     pub(super) fn stored_bytes(&self) -> u64 {
         self.reads.stored_bytes()
+    }
+
+    /// Returns how many requests reading takes, if the bundle is at an address.
+    pub(super) fn requests(&self, input: &Input) -> Option<u64> {
+        requests(input, &self.bundle.head, &self.bundle.layout.chunks, self.reads.chunks())
     }
 
     /// Returns the bytes that the wanted objects need in a store, including those that it already has.

@@ -17,9 +17,11 @@ use super::sealing::Sealing;
 use super::stats::{Consent, UnpackStats, expected};
 use super::trial::{Findings, Wanted};
 use crate::base::Bases;
+use crate::delivery::feed::requests;
 use crate::directory::stage::Leftovers;
 use crate::directory::{TreeStage, state};
 use crate::fs::stat_cache::StatCache;
+use crate::input::Input;
 use crate::install::options::InstallOptions;
 use crate::install_record::{self, NewRecord};
 use crate::kept_order::KeptOrder;
@@ -63,6 +65,11 @@ impl Job<'_> {
         stats.install.is_sealed = self.sealing.is_on;
         stats.install.gone_back_from = self.survey.gone_back_from();
         stats
+    }
+
+    /// Returns how many requests reading the selection takes, if the bundle is at an address.
+    pub(super) fn requests(&self, input: &Input, selection: &Selection) -> Option<u64> {
+        requests(input, &self.bundle.head, &self.bundle.layout.chunks, selection.reads.chunks())
     }
 
     /// Returns the record of a target that holds this very bundle: a killed run had finished, or the command is repeated.

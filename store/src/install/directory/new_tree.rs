@@ -28,6 +28,7 @@ pub(super) fn make(job: Job<'_>, input: &mut Input, selection: Selection) -> Res
         site.check_writable()?;
         stats.not_kept = job.keeping_beside(&selection, false)?.not_kept;
         stats.free_bytes = job.expect_room(&selection, job.state_len())?;
+        stats.install.requests = job.requests(input, &selection);
         return Ok(stats);
     }
     let stage = TreeStage::open(site, StageKind::Tree)?;

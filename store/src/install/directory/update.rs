@@ -47,7 +47,7 @@ pub(super) fn update(
     kept: Option<Installed>,
 ) -> Result<UnpackStats, Error> {
     if job.options.dry_run {
-        return foresee(job, &selection, kept);
+        return foresee(job, input, &selection, kept);
     }
     // Consent is asked for before there is a stage.
     let findings = job.consent.map(|_| job.keeping_beside(&selection, true)).transpose()?;
@@ -69,7 +69,7 @@ pub(super) fn update(
 }
 
 /// Returns the stats that an update would have, without changing anything.
-fn foresee(job: &Job<'_>, selection: &Selection, kept: Option<Installed>) -> Result<UnpackStats, Error> {
+fn foresee(job: &Job<'_>, input: &Input, selection: &Selection, kept: Option<Installed>) -> Result<UnpackStats, Error> {
     job.site.check_writable()?;
     let adopted = check_ours(job.site, job.admission.state(), job.options, kept.as_ref())?;
     let Findings { keeps, not_kept } = job.keeping_beside(selection, false)?;
@@ -79,7 +79,7 @@ fn foresee(job: &Job<'_>, selection: &Selection, kept: Option<Installed>) -> Res
     let mut pending = compared.to_build(job, selection);
     let stats = expected(job, &compared, &pending, job.options.tree.list_deletions)?;
     let was_complete = compared.is_done(job, &privilege);
-    let stats = UnpackStats { was_adopted: adopted.is_some(), adopted, was_complete, not_kept, ..stats };
+    let mut stats = UnpackStats { was_adopted: adopted.is_some(), adopted, was_complete, not_kept, ..stats };
     job.progress.keep(stats.kept_files);
     delta::check_bases(job, &pending)?;
     if let Some((index, tree)) = compared.installed.tree() {
@@ -87,6 +87,7 @@ fn foresee(job: &Job<'_>, selection: &Selection, kept: Option<Installed>) -> Res
         pending.take_away(job.bundle, |entry| local.contains(&entry), Default::default());
     }
     delta::check_brought(job, &pending)?;
+    stats.install.requests = job.requests(input, &pending);
     Ok(stats)
 }
 

@@ -15,6 +15,7 @@ use sealift_verify::read_plan::ReadPlan;
 
 use super::plan::Plan;
 use crate::base::{self, Bases, GivenBases};
+use crate::delivery::feed::requests;
 use crate::delivery::{Delivery, from_bases, write_content};
 use crate::input::Input;
 use crate::ostree::Room;
@@ -61,6 +62,11 @@ impl<'a> Work<'a> {
 
     pub(super) fn stored_bytes(&self) -> u64 {
         self.reads.stored_bytes()
+    }
+
+    /// Returns how many requests reading takes, if the bundle is at an address.
+    pub(super) fn requests(&self, input: &Input) -> Option<u64> {
+        requests(input, &self.bundle.head, &self.bundle.layout.chunks, self.reads.chunks())
     }
 
     fn chunk(&self, chunk: Row<Chunk>) -> &'a Chunk {

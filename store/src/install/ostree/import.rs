@@ -204,6 +204,7 @@ impl Import<'_> {
         work.check()?;
         work.check_bases(&options.bases, jobs)?;
         if options.dry_run {
+            stats.import.install.requests = work.requests(input);
             return Ok(stats);
         }
         transaction.take_left(&left)?;

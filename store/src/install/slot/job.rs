@@ -14,6 +14,7 @@ use super::Target;
 use super::compare::{There, fingerprint_of};
 use super::stats::{SlotStats, SlotsStats};
 use crate::base::{self, Bases};
+use crate::delivery::feed::requests;
 use crate::delivery::{Delivery, HOLE_LEN, from_bases};
 use crate::install::options::InstallOptions;
 use crate::slot::{Fingerprint, Fingerprints, SlotFolder, SlotImage, SlotWriter, Written};
@@ -61,6 +62,8 @@ impl Job<'_> {
         stats.install.stored_bytes = plan.stored_bytes();
         stats.slots = planned.iter().map(|planned| self.expected(planned)).collect();
         if options.dry_run {
+            let (head, chunks) = (&self.bundle.head, &self.bundle.layout.chunks);
+            stats.install.requests = requests(input, head, chunks, plan.chunks());
             return Ok(stats);
         }
         progress.check()?;
