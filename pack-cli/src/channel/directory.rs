@@ -135,6 +135,13 @@ impl Channel {
         self.mirrors.iter().map(|place| place_of(place, &row.file)).collect()
     }
 
+    /// As [`Self::copies_of`], of the file at this path.
+    #[must_use]
+    pub fn copies_at(&self, path: &Path) -> Vec<PathBuf> {
+        let row = self.list.list().files.iter().find(|row| self.path_of(row) == path);
+        row.map_or_else(Vec::new, |row| self.copies_of(row))
+    }
+
     /// Opens a file of the channel, at the first of its addresses that has it.
     ///
     /// # Errors

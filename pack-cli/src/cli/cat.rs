@@ -29,12 +29,13 @@ Examples:
   sealift cat apps.sealift editor:usr/bin/editor > editor
   sealift cat os-7.sealift os-7-to-8.sealift os-8-to-9.sealift etc/os-release
   sealift cat https://example.org/os/ etc/os-release
+  sealift cat https://a.example/os/ https://b.example/os/ etc/os-release
   sealift cat image.sealift os.squashfs//usr/lib/os-release")]
 pub(crate) struct Cat {
     /// The bundle, and then the file, prefixed with REF: if the bundle has several refs
     ///
     /// Instead of the bundle: a channel's directory or address, for its newest version; a full bundle and the deltas that lead from it to a version, in
-    /// any order; volumes; or - for standard input.
+    /// any order; volumes; several addresses of one bundle or one channel, which are mirrors; or - for standard input.
     #[arg(value_name = "BUNDLE|[REF:][IMAGE//]PATH", required = true, value_hint = ValueHint::FilePath)]
     arguments: Vec<PathBuf>,
     #[command(flatten)]
@@ -54,7 +55,8 @@ impl Cat {
         if bundles.is_empty() {
             return Err(Failure::usage("give the PATH of a file after the bundle"));
         }
-        let Reading { bundle: given, base } = Reading::of(bundles, self.base, || Ok(judge.guard().clone()))?;
+        let Reading { bundle: given, base } =
+            Reading::of(bundles, self.base, self.form.show(), || Ok(judge.guard().clone()))?;
         let input = given.open()?;
         let mut out = BufWriter::with_capacity(1 << 20, std::io::stdout().lock());
         let bundle = judge.admit(input).about(&given.bundle)?;
@@ -64,6 +66,7 @@ impl Cat {
                 path if is_inside(contents.bundle(), path) => inside::cat(&contents, path, &mut out, &progress),
                 path => contents.cat(path, &mut out, &progress),
             });
+        given.tell_of_copies(self.form.show());
         written.about(&given.bundle)?;
         out.flush().map_err(Failure::content)?;
         judge.warn(self.form.show());

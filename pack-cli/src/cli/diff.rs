@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use sealift::channel::{Chain, head_of};
+use sealift::channel::{Chain, Channel, head_of};
 use sealift::diff::{Counts, Diff as TreeDiff, DiffOptions, Side, Take, take_xattrs_of};
 use sealift::inside::{Comparison, compare, is_inside};
 use sealift::source::{Source, is_container_image};
@@ -26,14 +26,16 @@ use super::failure::{About as _, Failure, shown, verdict_printed};
 use super::human::{self, Bytes, count};
 use super::limits::limits;
 use super::progress_args::ProgressArgs;
+use super::reading::channel_at;
 use super::show::{BOLD, Show, json_line};
+use super::trust_args::ListTrustArgs;
 
 /// Show the differences between two bundles, or a bundle and a directory
 ///
 /// Prints one line for each path: A added, D removed, M changed (with the old and the new size), R moved, m metadata only. Reads only the
 /// index of a bundle, so large bundles are compared quickly, and files of a directory only if their size is unchanged. Does not require a
-/// signature; `sealift info` shows who signed. With --path IMAGE//PATH, compares the content of the regular files in an image, archive or
-/// compressed file that both bundles have. The exit status is 0 unless --exit-code is given.
+/// signature, except of the list of a channel; `sealift info` shows who signed. With --path IMAGE//PATH, compares the content of the regular
+/// files in an image, archive or compressed file that both bundles have. The exit status is 0 unless --exit-code is given.
 #[derive(Args, Debug)]
 #[command(after_long_help = "\
 With --json, prints one object: old, new, differs, counts, take (the content of
@@ -52,10 +54,11 @@ Examples:
   sealift diff os-7.sealift os-7-to-8.sealift os-8-to-9.sealift
   sealift diff os-7.sealift /srv/os --ignore mtime,owner --path usr
   sealift diff /srv/os os-8.sealift --exit-code --quiet || echo an update
+  sealift diff /srv/os https://example.org/os/ --path usr
   sealift diff os-7.sealift os-8.sealift --path os.squashfs//
   sealift diff --json a.sealift b.sealift | jq -r '.entries[].path'")]
 pub(crate) struct Diff {
-    /// The old side: a bundle, - for standard input, a directory, tar:FILE, cpio:FILE, image:FILE, oci:DIR, docker-archive:FILE, or ostree:REPO:REF
+    /// The old side: a bundle, - for standard input, a channel's directory or address for its newest version, another directory, tar:FILE, cpio:FILE, image:FILE, oci:DIR, docker-archive:FILE, or ostree:REPO:REF
     #[arg(value_name = "A")]
     old: OsString,
     /// The new side, in any of the same forms; or a delta, with those that lead from the old side to its base
@@ -63,7 +66,9 @@ pub(crate) struct Diff {
     rest: Vec<OsString>,
     #[arg(skip)]
     new: OsString,
-    /// The bundles over which the new side is read besides those of --base.
+    /// The bundles over which each side is read besides those of --base.
+    #[arg(skip)]
+    old_links: Vec<PathBuf>,
     #[arg(skip)]
     links: Vec<PathBuf>,
     #[command(flatten)]
@@ -73,6 +78,8 @@ pub(crate) struct Diff {
     /// Exit with status 1 if there are differences, and with 2 if nothing can be compared
     #[arg(long)]
     exit_code: bool,
+    #[command(flatten)]
+    trust: ListTrustArgs,
     #[command(flatten)]
     show: Show,
     #[command(flatten)]
@@ -104,6 +111,7 @@ impl Diff {
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         let start = Instant::now();
         self.take_rest()?;
+        self.take_channels()?;
         if self.old == "-" && self.new == "-" {
             return Err(Failure::usage("only one side can be standard input: give a file for the other"));
         }
@@ -142,6 +150,21 @@ impl Diff {
         Ok(())
     }
 
+    /// Takes the newest version of each side that is a channel.
+    fn take_channels(&mut self) -> Result<(), Failure> {
+        for (side, links) in [(&mut self.old, &mut self.old_links), (&mut self.new, &mut self.links)] {
+            let place = PathBuf::from(&*side);
+            if !links.is_empty() || TargetKind::of(&place).0 != TargetKind::Directory {
+                continue;
+            }
+            let Some(channel) = channel_at(&place)? else { continue };
+            channel.judge(&self.trust.guard()?).about(&Channel::list_in(&place))?;
+            let chain = channel.newest(&limits())?;
+            (*side, *links) = (chain.newest.into_os_string(), chain.bases);
+        }
+        Ok(())
+    }
+
     /// Compares what is in an image of both sides, if `--path` leads into one.
     fn compare_inside(&self) -> Result<Option<Comparison>, Failure> {
         let may_be = |path: &&OsString| path.as_bytes().windows(2).any(|two| two == b"//");
@@ -164,7 +187,7 @@ impl Diff {
                 Some(_) => given,
             }
         };
-        let (old_bases, new_bases) = (bases(&old, &[]), bases(&new, &self.links));
+        let (old_bases, new_bases) = (bases(&old, &self.old_links), bases(&new, &self.links));
         Ok(Some(compare([(old, &old_bases), (new, &new_bases)], path, &Progress::default())?))
     }
 
@@ -194,7 +217,7 @@ impl Diff {
 
     /// Reads the sides that are bundles. If the new side is a delta whose only base is the old side, --base is not needed.
     fn read_bundles(&self) -> Result<(Option<Bundle>, Option<Bundle>), Failure> {
-        let given = self.base.and(&self.links).given(self.compare.jobs, None);
+        let given = self.base.and(&self.old_links).and(&self.links).given(self.compare.jobs, None);
         let mut bases = SharedBases::new(&given);
         let mut complete = |opened: OpenedBundle, argument: &OsStr| {
             bases.complete(opened, Path::new(argument), &Progress::default()).map(|(opened, _)| opened)

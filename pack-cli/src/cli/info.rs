@@ -87,7 +87,7 @@ impl Info {
             return info_channel::show(&channel, &Judge::by(&self.trust.options())?, self.form.show());
         }
         let judge = Judge::by(&self.trust.options())?;
-        let reading = Reading::of(bundles, BaseArgs::default(), || Ok(judge.guard().clone()))?;
+        let reading = Reading::of(bundles, BaseArgs::default(), self.form.show(), || Ok(judge.guard().clone()))?;
         (self.bundle, self.base) = (reading.bundle, reading.base);
         let input = match self.bundle.open() {
             Ok(input) => input,

@@ -91,7 +91,7 @@ impl Ls {
             )));
         }
         self.path = rest.pop().map(PathBuf::into_os_string);
-        let reading = Reading::of(bundles, std::mem::take(&mut self.base), || self.trust.guard())?;
+        let reading = Reading::of(bundles, std::mem::take(&mut self.base), self.form.show(), || self.trust.guard())?;
         (self.bundle, self.base) = (reading.bundle, reading.base);
         let opened = self.base.read_untrusted(&self.bundle)?;
         let bundle = match &opened {

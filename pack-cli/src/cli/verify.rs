@@ -24,7 +24,7 @@ use super::limits::limits;
 use super::log;
 use super::next_volume::NextVolumeArgs;
 use super::progress_args::ProgressArgs;
-use super::reading::{Reading, channel_at};
+use super::reading::{Reading, are_mirrors, channel_at};
 use super::show::Show;
 use super::trust_args::{AdmitArgs, Judge};
 use super::verdict::Verdict;
@@ -36,7 +36,8 @@ use super::{lone_recovery, volume};
 /// and does not change which versions this device accepts.
 ///
 /// Copies of one bundle, with the same signatures, are read as one if all of them are damaged: the bundle is sound if each part of it is whole in one of
-/// them. Warnings say where each copy is damaged.
+/// them. Warnings say where each copy is damaged. Several addresses of one bundle or one channel are mirrors: each part is read from one of them, and
+/// one that fails is left.
 ///
 /// With --deep, then reads disk images in the bundle again, compares them with their dm-verity hash trees, and prints the root hashes; `sealift info
 /// --help` says which images these are. If one differs, the exit status is 1, although the bundle is as it was signed.
@@ -48,6 +49,7 @@ Examples:
   sealift verify /media/stick/*.sealift
   sealift verify --deep os-7.sealift os-7-to-8.sealift os-8-to-9.sealift
   sealift verify https://example.org/os/
+  sealift verify https://a.example/os.sealift https://b.example/os.sealift
   sealift verify /media/stick/os.sealift /media/disc/os.sealift
   ssh nas cat os.sealift | sealift verify -")]
 pub(crate) struct Verify {
@@ -81,14 +83,19 @@ impl Verify {
     }
 
     pub(crate) fn run(mut self) -> Result<(), Failure> {
-        let bundles = by_set(std::mem::take(&mut self.bundles));
+        let bundles = std::mem::take(&mut self.bundles);
+        let bundles = if are_mirrors(&bundles) { vec![bundles] } else { by_set(bundles) };
         if let [group] = &bundles[..] {
             let next_volume = Some((self.next_volume.clone(), self.show));
             let guard = || Ok(self.trust.load()?.guard().clone());
-            let Reading { bundle, base } = Reading::of(group.clone(), self.base.clone(), guard)?;
+            let Reading { bundle, base } = Reading::of(group.clone(), self.base.clone(), self.show, guard)?;
             self.bundle = BundleArg { next_volume, ..bundle };
             let given = base.given(self.jobs, self.trust.state());
-            return self.verify(|opened, path, progress| given.complete(opened, path, progress));
+            let done = self.verify(|opened, path, progress| given.complete(opened, path, progress));
+            if !self.bundle.damaged_beside_sound().is_empty() {
+                self.bundle.tell_of_copies(self.show);
+            }
+            return done;
         }
         if self.next_volume.is_given() {
             return Err(Failure::usage("--next-volume reads one bundle: give the one place to which its volumes come"));

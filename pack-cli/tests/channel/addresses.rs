@@ -26,10 +26,14 @@ fn one_bundle_is_read_by_ranges() {
     let (requests, bytes) = nginx.sent("/os.sealift");
     assert!(requests <= 6 && bytes < 4 << 20, "{requests} requests, {bytes} bytes");
     desk.good(&format!("verify {address} --deep --trust signers"));
+    // A dry run says how many requests there are in all, of which it sends the first.
+    let dry = desk.json(&format!("unpack {address} target --trust signers --dry-run --json"));
+    desk.says(&format!("unpack {address} target --trust signers --dry-run"), "would be read, by ");
     nginx.sent("/os.sealift");
     desk.good(&format!("unpack {address} target --trust signers"));
     let (requests, bytes) = nginx.sent("/os.sealift");
     assert!(requests <= 8, "{requests} requests");
+    assert_eq!(dry["requests"], requests, "{dry}");
     assert!(bytes < u64::try_from(len).unwrap() * 11 / 10, "{bytes} bytes of {len}");
     desk.assert_same("os", "target");
     // Of an update, only what is missing is read.
@@ -104,6 +108,7 @@ fn of_a_full_bundle_only_missing_chunks_are_fetched() {
         assert!(planned > 0 && planned < whole / 5, "{target}: {planned} of {whole}");
         desk.good(&take);
         let (requests, bytes) = nginx.sent("/os-2.sealift");
+        assert_eq!(plan["requests"], requests, "{target}");
         assert!(bytes < whole / 4 && requests <= 8, "{target}: {bytes} bytes of {whole} in {requests} requests");
     }
     desk.assert_same("os", "target");
@@ -241,4 +246,50 @@ fn a_line_that_is_cut_goes_on_where_it_was() {
     let address = lying(bytes, Lie::Cut(100));
     let (status, said) = desk.run(&format!("info {address}"));
     assert_eq!(status, Some(2), "{said}");
+}
+
+/// The dry run of each kind of target says how many requests there are.
+#[test]
+fn the_requests_of_a_dry_run_are_those_of_the_run() {
+    let desk = new_desk();
+    large(&desk, 12 << 20);
+    let nginx = Nginx::of(&desk);
+    let address = nginx.at("os.sealift");
+    for target in ["target", "tar:out.tar", "target --update"] {
+        let line = format!("unpack {address} {target} --trust signers");
+        let dry = desk.json(&format!("{line} --dry-run --json"));
+        nginx.sent("/os.sealift");
+        desk.good(&line);
+        assert_eq!(dry["requests"], nginx.sent("/os.sealift").0, "{target}: {dry}");
+    }
+    let dry = desk.json("unpack os.sealift other --trust signers --dry-run --json");
+    assert!(dry.get("requests").is_none(), "{dry}");
+}
+
+#[test]
+fn names_of_a_file_are_taken_from_addresses() {
+    let desk = new_desk();
+    publish(&desk, 1..=2, "--deltas last:1");
+    desk.write("apps/hello", "hello");
+    desk.good("pack apps -o apps.sealift --name apps --bundle-version 4 --key release -q");
+    desk.write("signers", format!("* namespaces=\"sealift\" {}", desk.text("release.pub")));
+    let nginx = Nginx::of(&desk);
+    let root = desk.path("");
+    let root = root.to_str().unwrap().trim_end_matches('/');
+    desk.write("targets", format!("os {root}/srv/os --update --delete\napps {root}/srv/apps --update\n"));
+    desk.set_mode("targets", 0o644);
+    std::fs::create_dir(desk.path("srv")).unwrap();
+    let (channel, apps) = (nginx.at("channel/"), nginx.at("apps.sealift"));
+    let take = format!("unpack {channel} {apps} --into targets --trust signers");
+    desk.says(&take, "targets: 2 of 2 lines done");
+    assert_eq!((has(&desk, "srv/os"), desk.text("srv/apps/hello")), ("version 2".into(), "hello".into()));
+    // A bundle that lies beside a list is that bundle.
+    let take = format!("unpack {} {apps} --into targets --trust signers --dry-run", nginx.at("channel/os-2.sealift"));
+    desk.says(&take, "targets: 2 of 2 lines would be done");
+    // Addresses of one channel are mirrors.
+    publish(&desk, 3..=3, "--deltas last:1");
+    let take = format!("unpack {channel} {} --into targets --trust signers", nginx.at("whole/../channel/"));
+    desk.says(&take, "targets: 1 of 2 lines done");
+    assert_eq!(has(&desk, "srv/os"), "version 3");
+    desk.refused(&format!("unpack {} --into targets --trust signers", nginx.at("none/")), 2, "is no channel");
 }

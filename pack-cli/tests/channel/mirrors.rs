@@ -135,3 +135,36 @@ fn a_channel_has_mirrors() {
     let said = take(&format!("{old} {whole}"), "target");
     assert!(said.contains("was left") && has(&desk, "target") == "version 3", "{said}");
 }
+
+#[test]
+fn reading_verbs_take_mirrors() {
+    let desk = large();
+    let good = Nginx::of(&desk);
+    let good = good.at("os.sealift");
+    let bad = lying(desk.read("os.sealift"), Lie::Short);
+    for places in [format!("{bad} {good}"), format!("{good} {bad}")] {
+        assert_eq!(desk.out(&format!("cat {places} hello --trust signers")), "hello");
+        let said = desk.good(&format!("verify {places} --deep --trust signers"));
+        assert!(said.contains(": sound, os version 1") && said.contains("the connection was cut"), "{said}");
+    }
+    // A mirror that is not there has the name of the others.
+    let none = "http://127.0.0.1:9/os.sealift";
+    assert_eq!(desk.out(&format!("cat {none} {good} hello --trust signers")), "hello");
+    // Another bundle is none.
+    desk.good("pack os -o app.sealift --name app --bundle-version 1 --key release -q");
+    desk.refused(&format!("cat {good} {} hello --trust signers", good.replace("os.sealift", "app.sealift")), 2, "");
+    desk.refused(&format!("verify {good} http://127.0.0.1:9/app.sealift --trust signers"), 2, "127.0.0.1:9");
+}
+
+#[test]
+fn reading_verbs_take_mirrors_of_a_channel() {
+    let desk = new_desk();
+    publish(&desk, 1..=1, "");
+    let (_folder, old) = mirror(&desk, "channel");
+    publish(&desk, 2..=2, "");
+    let new = Nginx::of(&desk);
+    let places = format!("{} {} http://127.0.0.1:9/channel/", old.at("channel/"), new.at("channel/"));
+    let said = desk.good(&format!("cat {places} version --trust signers"));
+    assert!(said.contains("version 2") && said.contains("http://127.0.0.1:9/channel/ was left"), "{said}");
+    desk.says(&format!("verify {places} --trust signers"), ": sound, os version 2");
+}

@@ -10,7 +10,7 @@ const LIST: &str = "channel/channel.sealift-list";
 const NOTES: &str = "channel/.sealift-channel-notes";
 
 /// Packs versions that have nothing in common, so well that deltas of the default level are larger.
-fn pack_unlike(desk: &Desk, versions: std::ops::RangeInclusive<u32>) {
+pub(crate) fn pack_unlike(desk: &Desk, versions: std::ops::RangeInclusive<u32>) {
     for version in versions {
         let numbers = noise(version, 80_000);
         let numbers = numbers.chunks_exact(2).map(|two| u32::from(u16::from_le_bytes([two[0], two[1]]) % 3000));

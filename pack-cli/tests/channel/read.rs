@@ -56,6 +56,26 @@ fn a_chain_is_read_as_its_newest_version() {
     assert_eq!(desk.out("cat d4.sealift version --base d3.sealift --base full-2.sealift --trust signers"), "version 4");
 }
 
+#[test]
+fn channels_are_compared() {
+    let desk = new_desk();
+    publish(&desk, 1..=3, "--deltas last:1");
+    let nginx = Nginx::of(&desk);
+    let entries = |line: &str| desk.json(&format!("diff --json {line} --trust signers"))["entries"].clone();
+    let expected = entries("os-1.sealift os-3.sealift");
+    for place in ["channel".to_owned(), nginx.at("channel/"), nginx.at("whole/")] {
+        assert_eq!(entries(&format!("os-1.sealift {place}")), expected, "{place}");
+        desk.good(&format!("diff {place} os-3.sealift --exit-code --trust signers"));
+        desk.good(&format!("diff os {place} --exit-code --trust signers"));
+    }
+    desk.good("key generate -o stranger -q");
+    desk.write("strangers", format!("os namespaces=\"sealift\" {}", desk.text("stranger.pub")));
+    desk.refused("diff os-1.sealift channel --trust strangers", 3, "channel/");
+    // Without a full bundle of the newest version, its chain is read.
+    std::fs::remove_file(desk.path("channel/os-3.sealift")).unwrap();
+    desk.refused("diff os-1.sealift channel --trust signers", 2, "os-3.sealift");
+}
+
 /// Each delta is opened once, however many copies of it there are.
 #[test]
 fn copies_of_links_take_no_time() {

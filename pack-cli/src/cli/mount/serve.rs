@@ -116,7 +116,7 @@ impl Mount {
             let last = bundles.pop().unwrap_or_default();
             return Ok(Reading { bundle: BundleArg::of(last), base: self.base.and(&bundles) });
         }
-        Reading::of(bundles, self.base.clone(), || Ok(judge.guard().clone()))
+        Reading::of(bundles, self.base.clone(), self.show, || Ok(judge.guard().clone()))
     }
 
     /// Reports the mount: on standard error, since it goes on, or as a line of JSON on standard output.

@@ -19,6 +19,7 @@ use crate::escape;
 use crate::failure::{About as _, Failure, shown};
 use crate::human::{Bytes, count};
 use crate::limits::limits;
+use crate::reading::channel_of_mirrors;
 use crate::several::Several;
 use crate::show::BOLD;
 use crate::trust_args::Judge;
@@ -28,11 +29,7 @@ impl Unpack {
     /// Installs the newest version of a channel that is at several addresses.
     pub(super) fn take_mirrors(&mut self, places: &[PathBuf]) -> Result<(), Failure> {
         let judge = self.trust.load()?;
-        let list = places.first().map_or_else(PathBuf::new, |place| Channel::list_in(place));
-        let (channel, left) = Channel::of_mirrors(places, judge.guard()).about(&list)?;
-        for (place, error) in left {
-            self.show.warn(&format!("{} was left: {error}", shown(&place)));
-        }
+        let channel = channel_of_mirrors(places, judge.guard(), self.show)?;
         self.take_channel(&channel, channel.place())
     }
 

@@ -13,10 +13,11 @@ use serde::Serialize;
 use super::Unpack;
 use super::into_file::{self, IntoLine};
 use crate::escape;
-use crate::failure::{About as _, Failure, shown};
+use crate::failure::{Failure, shown};
 use crate::human::count;
 use crate::interrupt;
 use crate::limits::limits;
+use crate::reading::channel_at;
 use crate::several::Several;
 use crate::show::{BAD, BOLD, DIM};
 use sealift_format::num;
@@ -69,12 +70,8 @@ impl Sources {
     fn find(paths: &[PathBuf]) -> Result<(Self, Vec<Failure>), Failure> {
         let (mut channels, mut places, mut unopened) = (Vec::new(), Vec::new(), Vec::new());
         for place in paths {
-            match Channel::open(place).about(&Channel::list_in(place))? {
+            match channel_at(place)? {
                 Some(channel) => channels.push((channel.list().list().name.clone(), place.clone())),
-                None if is_address(place) && place.as_os_str().as_encoded_bytes().ends_with(b"/") => {
-                    let why = "there is no channel: the address has no list";
-                    return Err(Failure::usage(format!("{}: {why}", shown(place))));
-                }
                 None => places.push(place.clone()),
             }
         }
@@ -93,10 +90,15 @@ impl Sources {
         Ok((Self { channels, files: named.files, unread }, errors.into_iter().map(Failure::from).collect()))
     }
 
-    /// Returns what has this name: a channel, otherwise bundles, with the files that may be damaged copies of them.
+    /// Returns what has this name: a channel, or several addresses of it, otherwise bundles, with the files that may be damaged copies of them.
     fn of(&self, name: &str) -> Option<Vec<PathBuf>> {
-        if let Some((_, place)) = self.channels.iter().find(|(own, _)| own == name) {
-            return Some(vec![place.clone()]);
+        let mut channels: Vec<PathBuf> =
+            self.channels.iter().filter(|(own, _)| own == name).map(|(_, place)| place.clone()).collect();
+        if !channels.iter().all(|place| is_address(place)) {
+            channels.truncate(1);
+        }
+        if !channels.is_empty() {
+            return Some(channels);
         }
         self.files.get(name).map(|files| files.iter().chain(&self.unread).cloned().collect())
     }

@@ -75,7 +75,7 @@ impl Unpack {
         {
             return self.take_channel(&channel, &place.clone());
         }
-        if paths.len() > 1 && self.name.is_none() && paths.iter().all(|place| Channel::is_address(place)) {
+        if paths.len() > 1 && paths.iter().all(|place| Channel::is_address(place)) {
             return self.take_mirrors(&paths);
         }
         if let ([bundle], None) = (&paths[..], &self.name)
