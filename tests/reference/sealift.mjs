@@ -16,7 +16,7 @@ export class Rejected extends Error {
   constructor(kind, message) { Object.assign(super(message), { kind }); }
 }
 
-const need = (holds, kind, message) => {
+export const need = (holds, kind, message) => {
   if (!holds) throw new Rejected(kind, message);
 };
 
@@ -32,7 +32,7 @@ export const UTF8 = new TextDecoder("utf-8", { ignoreBOM: true });
 
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 export const latin1 = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
-const equal = (a, b) => a.length === b.length && a.every((byte, at) => byte === b[at]);
+export const equal = (a, b) => a.length === b.length && a.every((byte, at) => byte === b[at]);
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const largest = (values) => values.reduce((most, value) => (value > most ? value : most), 0);
 export const isUtf8 = (bytes) => equal(new TextEncoder().encode(UTF8.decode(bytes)), bytes);
@@ -43,14 +43,14 @@ function bytesBefore(a, b) {
   return at < 0 ? a.length < b.length : at < b.length && a[at] < b[at];
 }
 
-function concat(parts) {
+export function concat(parts) {
   const whole = new Uint8Array(sum(parts.map((part) => part.length)));
   parts.reduce((at, part) => (whole.set(part, at), at + part.length), 0);
   return whole;
 }
 
 /** The fields of one structure, one after the other (1). Numbers of 64 bits are BigInt. */
-class Cursor {
+export class Cursor {
   constructor(bytes, kind) { Object.assign(this, { bytes, kind, at: 0 }); }
   get left() { return this.bytes.length - this.at; }
   u8() { return this.take(1)[0]; }
@@ -89,7 +89,7 @@ class Cursor {
  * Gives `parse` the payloads of a section list by name (3.1), and checks that it reads each to its end. `names` has those that this reader
  * knows, from id 1 on; one with a question mark is a hint and may be absent. `beyond` names, by id, those of other parts of the format.
  */
-function sections(bytes, kind, names, beyond, parse) {
+export function sections(bytes, kind, names, beyond, parse) {
   const [cursor, found] = [new Cursor(bytes, kind), {}];
   for (let last = -1, id; cursor.left > 0; last = id) {
     id = cursor.u16();
@@ -149,7 +149,7 @@ function parseArea(area, before, digest) {
 }
 
 /** Decodes one zstd frame, after checking the headers of the frame and of its blocks (8.1). */
-function unzstd(bytes, size, windowLog, kind) {
+export function unzstd(bytes, size, windowLog, kind) {
   const frame = new Cursor(bytes, kind);
   need(frame.u32() === 0xfd2fb528, kind, "not a zstd frame");
   const descriptor = frame.u8();
@@ -415,27 +415,37 @@ function diskLen({ order, inodes, sizes, object, target }, { holes }) {
   }));
 }
 
+/** The head (2 to 5): root, envelopes, its length and the signed bytes. */
+export function readHead(bytes) {
+  const file = new Cursor(bytes, "truncated");
+  need("89534c46540d0a1a".startsWith(hex(bytes.subarray(0, 8))), "header", "not a Sealift bundle"); // (11.2)
+  const preamble = new Cursor(file.take(32), "header"); // (3)
+  const [, version, rootLen, reserved] = [preamble.take(8), preamble.u32(), preamble.u32(), preamble.take(16)];
+  need(version === 0, "unsupported", `version ${version} of the format`);
+  need(rootLen >= 1 && rootLen <= 65536 && reserved.every((byte) => byte === 0), "header", "root_len or reserved bytes");
+  const [rootBytes, signed, areaLen] = [file.take(rootLen), bytes.subarray(0, file.at), file.u32()];
+  need(areaLen >= 64 && areaLen <= 2 ** 20, "header", "area_len is out of its range");
+  const [area, before, digest] = [file.take(areaLen - 36), bytes.subarray(0, file.at), file.take(32)];
+  const root = parseRoot(rootBytes);
+  const envelopes = parseArea(new Cursor(area, "header"), before, digest);
+  const { index, layout, maxima } = root;
+  const parts = { index_len: index.len, layout_len: layout.len, index_stored: index.stored, layout_stored: layout.stored };
+  const wanted = { ...maxima, ...parts };
+  for (const [name, limit] of Object.entries(LIMITS)) need(wanted[name] <= limit, "limit", name);
+  need(BigInt(file.at) + layout.stored + index.stored + maxima.chunks_stored < 2n ** 64n, "limit", "the file's length");
+  return { root, envelopes, len: file.at, signed };
+}
+
 /** A bundle whose head, index and layout are good (2). */
 export class Bundle {
   #decoded = {};
 
   constructor(bytes) {
+    const { root, envelopes, len } = readHead(bytes);
+    Object.assign(this, { root, envelopes });
+    const { index, layout, maxima } = root;
     const file = new Cursor(bytes, "truncated");
-    need("89534c46540d0a1a".startsWith(hex(bytes.subarray(0, 8))), "header", "not a Sealift bundle"); // (11.2)
-    const preamble = new Cursor(file.take(32), "header"); // (3)
-    const [, version, rootLen, reserved] = [preamble.take(8), preamble.u32(), preamble.u32(), preamble.take(16)];
-    need(version === 0, "unsupported", `version ${version} of the format`);
-    need(rootLen >= 1 && rootLen <= 65536 && reserved.every((byte) => byte === 0), "header", "root_len or reserved bytes");
-    const [root, areaLen] = [file.take(rootLen), file.u32()];
-    need(areaLen >= 64 && areaLen <= 2 ** 20, "header", "area_len is out of its range");
-    const [area, before, digest] = [file.take(areaLen - 36), bytes.subarray(0, file.at), file.take(32)];
-    this.root = parseRoot(root);
-    this.envelopes = parseArea(new Cursor(area, "header"), before, digest);
-    const { index, layout, maxima } = this.root;
-    const parts = { index_len: index.len, layout_len: layout.len, index_stored: index.stored, layout_stored: layout.stored };
-    const wanted = { ...maxima, ...parts };
-    for (const [name, limit] of Object.entries(LIMITS)) need(wanted[name] <= limit, "limit", name);
-    need(BigInt(file.at) + layout.stored + index.stored + maxima.chunks_stored < 2n ** 64n, "limit", "the file's length");
+    file.take(len);
 
     // The order of 11.2: the index is compared with its maxima before the layout is parsed.
     const storedLayout = this.#part(file, layout, "layout");

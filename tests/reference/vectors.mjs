@@ -1,5 +1,5 @@
 /**
- * Runs the vectors that concern the core of the format through the reader in JavaScript (spec/vectors/README.md):
+ * Runs the vectors that concern the core of the format, and volumes, through the reader in JavaScript (spec/vectors/README.md):
  *
  *     node vectors.mjs [FILE...]          compare kinds of failure and content; without files, all vectors
  *     node vectors.mjs --json FILE...     print the content
@@ -8,6 +8,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { content } from "./content.mjs";
 import { Bundle, Rejected } from "./sealift.mjs";
+import { contentAlone, join } from "./volume.mjs";
 
 const FOLDER = fileURLToPath(new URL("../../spec/vectors/", import.meta.url));
 
@@ -16,15 +17,19 @@ function split(path) {
   const file = readFileSync(path);
   const end = file.indexOf("\n\n");
   const keys = file.subarray(0, end).toString().split("\n").map((line) => [line.slice(0, line.indexOf(":")), line.slice(line.indexOf(":") + 2)]);
-  return { keys: new Map(keys), input: new Uint8Array(file.subarray(end + 2)) };
+  const bases = keys.filter(([key]) => key === "base").map(([, name]) => name);
+  return { keys: new Map(keys), bases, input: new Uint8Array(file.subarray(end + 2)) };
 }
 
 /** `ok` or the kind of failure, and the content. */
-function read(input, check) {
+function read({ keys, bases, input }) {
+  const check = keys.get("check") ?? "deep";
   try {
-    const bundle = new Bundle(input);
+    if (check === "volume" && bases.length === 0) return { found: "ok", content: contentAlone(input) };
+    const others = bases.map((name) => split(`${FOLDER}${name}.vec`).input);
+    const bundle = new Bundle(check === "volume" ? join([input, ...others]) : input);
     if (check === "verify") bundle.checkChunks();
-    if (check === "deep") bundle.checkObjects();
+    if (check === "deep" || check === "volume") bundle.checkObjects();
     return { found: "ok", content: content(bundle) };
   } catch (error) {
     if (!(error instanceof Rejected)) throw error;
@@ -34,10 +39,10 @@ function read(input, check) {
 
 /** Runs one vector, and returns which other parts of the format it needs, what does not match, or nothing. */
 function run(path) {
-  const { keys, input } = split(path);
-  const [expected, check, needs] = [keys.get("expect"), keys.get("check") ?? "deep", keys.get("needs")];
-  if (needs !== "core") return { omitted: needs.replace("core ", "") };
-  const { found, content: own } = read(input, check);
+  const vector = split(path);
+  const [expected, needs] = [vector.keys.get("expect"), vector.keys.get("needs")];
+  if (needs !== "core" && needs !== "core volumes") return { omitted: needs.replace("core ", "") };
+  const { found, content: own } = read(vector);
   if (found !== expected) return { wrong: `${path}: it is ${found}` };
   const wanted = expected === "ok" ? readFileSync(path.replace(/vec$/, "json"), "utf8") : undefined;
   return own === wanted ? {} : { wrong: `${path}: the content is another` };
@@ -59,7 +64,7 @@ function main(paths) {
 const paths = process.argv.slice(2);
 if (paths[0] === "--json") {
   for (const path of paths.slice(1)) {
-    const { found, content: own } = read(split(path).input, "deep");
+    const { found, content: own } = read(split(path));
     process.stdout.write(own ?? `${found}\n`);
   }
 } else {
