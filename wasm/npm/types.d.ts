@@ -19,6 +19,32 @@ export class SealiftError extends Error {
   readonly place?: Place;
   /** Whether the file does not begin like a bundle: with the code "header", it is another kind of file. */
   readonly isForeign: boolean;
+  /** Of a bundle in volumes: which of them are at fault, if that is known. */
+  readonly volumes?: VolumeFault;
+}
+
+/** What is wrong with the volumes of a bundle. */
+export interface VolumeFault {
+  /**
+   * Some are not there; two files are the same one; one is of another set; one ends too early, or goes on after its end; one does not begin where the
+   * one before ends; its header is damaged or wrong; its part of the bundle is damaged.
+   */
+  what: "missing" | "twice" | "other-set" | "cut" | "longer" | "gap" | "header" | "damaged";
+  /** The numbers of these volumes, from 1, as far as they are known. */
+  numbers: number[];
+  /** How many volumes the bundle has, if that is known. */
+  count?: number;
+  /** The names of the files at fault. */
+  files: string[];
+}
+
+/** One of the files of a bundle that was split. */
+export interface Volume {
+  file: Blob;
+  /** From 1. */
+  number: number;
+  /** Where its part of the bundle begins in the file. */
+  sliceAt: number;
 }
 
 /** The number of a chunk, or of an object of the index. */
@@ -37,6 +63,8 @@ export interface Damage {
 /** The source of a bundle's bytes. */
 export type BundleSource =
   | Blob
+  /** The volumes of a bundle that was split: all of them, in any order. They are read where they are. */
+  | Blob[]
   /**
    * A URL, which may be relative to the page's. It is read by Range requests; a server without them sends the whole file, which is then read as a
    * stream. In Node, a string without a scheme and a `file:` URL are paths.
@@ -399,6 +427,8 @@ export interface Bundle {
   readonly verdict: Verdict;
   /** Whether its files can be listed: those of a delta bundle can, once it was checked over its bases. */
   readonly isWhole: boolean;
+  /** The volumes from which it was opened, in order. */
+  readonly volumes?: Volume[];
   /** Whether files can be opened; not if the bundle came as a stream. */
   readonly isSeekable: boolean;
   /** Where each chunk begins, in bytes from the first chunk, and where the last one ends. */

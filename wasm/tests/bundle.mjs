@@ -52,7 +52,25 @@ export function vectors() {
   });
 }
 
-/** Returns the vectors that are bundles. The others are for devices and publishers: requests, channels' lists, volumes, recovery files. */
+/** What only a reader of one volume alone finds: here, the others of such a bundle are missing. */
+const OF_ONE_ALONE = ["blake3", "list", "chunk", "left", "codec"].map((what) => `volume-layout-${what}.vec`).concat("volume-chunks.vec");
+
+/** Returns the vectors of volumes, each with the files of its set. One that is for a volume alone has the good ones of its set beside it. */
+export function volumeVectors() {
+  const all = new Map(vectors().map((vector) => [vector.name, vector]));
+  const ofName = (name) => all.get(`${name}.vec`).bytes;
+  const good = [1, 2, 3, 4].map((number) => ofName(`good-volume-${number}`));
+  const setOf = (bytes) => bytes.subarray(48, 80).toString("hex");
+  const beside = ({ bytes }) => good.filter((other) => setOf(other) === setOf(bytes) && bytes.readUInt16LE(18) === 4 && other.readUInt16LE(16) !== bytes.readUInt16LE(16));
+  const ofVolumes = [...all.values()].filter(({ keys }) => keys.check?.[0] === "volume");
+  return ofVolumes.map((vector) => ({
+    ...vector,
+    files: [vector.bytes, ...(vector.keys.base?.map(ofName) ?? beside(vector))],
+    expected: OF_ONE_ALONE.includes(vector.name) ? "truncated" : vector.keys.expect[0],
+  }));
+}
+
+/** Returns the vectors that are bundles. The others are volumes, or for devices and publishers: requests, channels' lists, recovery files. */
 export function bundleVectors() {
   return vectors().filter(({ keys }) => [undefined, "apply", "verify"].includes(keys.check?.[0]));
 }

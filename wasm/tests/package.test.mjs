@@ -173,7 +173,7 @@ test("a source that fails, or is none", async () => {
   const kinds = [
     [undefined, /this is undefined/], [null, /this is null/], [1, /this is a number/], [{}, /this is an object of Object/], [{ size: -1, read() {} }, /of Object/],
     [{ size: 1 }, /of Object/], ["", /name is empty/], [Promise.resolve(bytes), /a promise: await it/], [new Response("x"), /a Response: give its body/],
-    [() => bytes, /this is a function/], [[1, 2], /an object of Array/],
+    [() => bytes, /this is a function/], [new Map(), /an object of Map/], [[1, 2], /volumes of a bundle are Blobs, .*; this is a number/], [[undefined], /are Blobs, .*; this is undefined/],
   ];
   for (const [none, message] of kinds) await assert.rejects(verify(none, trust), { name: "TypeError", message });
   await assert.rejects(verify(new Blob([bytes]), { ...trust, tags: [] }), TypeError);

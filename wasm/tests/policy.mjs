@@ -27,7 +27,7 @@ export function isRead(keys) {
 export function expectationOf(keys) {
   const check = keys.check?.[0] ?? "deep";
   const expected = check === "apply" ? "ok" : keys.expect[0];
-  return { expected: isRead(keys) ? expected : "ok", deep: ["deep", "apply"].includes(check) };
+  return { expected: isRead(keys) ? expected : "ok", deep: ["deep", "apply", "volume"].includes(check) };
 }
 
 /** What the package's `openBundle` finds of a vector, in one word. */

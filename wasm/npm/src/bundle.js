@@ -70,14 +70,17 @@ async function open(given, options, judged) {
     const verdict = await thread.call("judge", judgement(policy));
     onHead?.(head, verdict);
     judged(verdict);
+    source.set?.checkHead(head);
     const layout = await opening.readRest();
+    source.set?.checkCuts(layout);
     return new Bundle(opening, head, verdict, layout, policy, memory);
   } catch (error) {
     thread?.close();
     source.close?.();
     signal?.throwIfAborted();
-    if (error instanceof SealiftError && error.code === "header") error.isForeign = opening?.isForeign ?? false;
-    throw error;
+    if (!(error instanceof SealiftError)) throw error;
+    if (error.code === "header") error.isForeign = opening?.isForeign ?? false;
+    throw source.set?.blameFront(error) ?? error;
   }
 }
 
@@ -118,6 +121,22 @@ export async function digestOf(blob, places, signal) {
   const thread = await Thread.start(places, { handle, size });
   try {
     return await until(signal, thread.call("sha256", [undefined]));
+  } finally {
+    thread.close();
+  }
+}
+
+/**
+ * Returns the SHA-256 of each volume's file, and of the bundle that they are together, from the same bytes.
+ * @param {import("../types.js").Volume[]} volumes All of them, in order.
+ * @param {import("./opening.js").Places} places
+ * @param {AbortSignal} signal
+ * @returns {Promise<{ sha256: string, files: string[] }>}
+ */
+export async function digestsOf(volumes, places, signal) {
+  const thread = await Thread.start(places);
+  try {
+    return await until(signal, thread.call("sha256OfVolumes", [volumes]));
   } finally {
     thread.close();
   }
@@ -247,7 +266,7 @@ export class Bundle {
     } catch (error) {
       if (this.#bases.length > 0 && error instanceof SealiftError && error.code === "base") await this.#leaveBases();
       signal?.throwIfAborted();
-      throw error;
+      throw this.#blamed(error);
     } finally {
       this.#checking = false;
       // They have nothing more to do, and hold memory.
@@ -255,6 +274,18 @@ export class Bundle {
       this.#others = [];
       this.#keeper.call("rest").catch(() => {});
     }
+  }
+
+  /** Names the volume that has the damaged chunk, if the bundle was split. @param {unknown} error */
+  #blamed(error) {
+    const { set } = this.#opening.source;
+    if (!(error instanceof SealiftError) || error.place?.chunk === undefined) return error;
+    return set?.blame(error, this.#places.chunksAt + this.chunkOffsets[error.place.chunk]) ?? error;
+  }
+
+  /** The files of a bundle that was split, in order. */
+  get volumes() {
+    return this.#opening.source.set?.volumes;
   }
 
   /** Whether the bundle's files can be listed: those of a delta bundle can, once it is completed with its bases. */

@@ -15,6 +15,8 @@ export class SealiftError extends Error {
     this.place = place;
     /** Whether the file does not begin like a bundle. */
     this.isForeign = false;
+    /** Which of a bundle's volumes are at fault. @type {import("../types.js").VolumeFault | undefined} */
+    this.volumes = undefined;
   }
 }
 

@@ -2,8 +2,9 @@
 
 import { instantiate } from "../pkg/sealift_wasm.js";
 import { giveBack, litter, takeSpare } from "./blobs.js";
-import { ofBase } from "./errors.js";
+import { ofBase, SealiftError } from "./errors.js";
 import { fromHandle } from "./sources.js";
+import { HEADER_BYTES } from "./volumes.js";
 
 /** @typedef {import("../pkg/sealift_wasm.js").Reader} Reader */
 
@@ -226,6 +227,35 @@ export class Hosted {
       rest();
       return this.#ended(state);
     }
+  }
+
+  /**
+   * Returns the SHA-256 of each volume's file, and of the bundle that they are together. Both are of the same bytes, each of which is read once.
+   * @param {import("../types.js").Volume[]} volumes All of them, in order.
+   */
+  async sha256OfVolumes(volumes) {
+    const { signal } = this.#stopped;
+    /** @type {Uint8Array} */
+    let bundle = new Uint8Array(0);
+    const files = [];
+    for (const { file, number, sliceAt } of volumes) {
+      const { read } = fromHandle({ blob: file });
+      // What precedes the slice is the bundle's in volume 1, and a copy of it in the others.
+      const own = number === 1 ? HEADER_BYTES : sliceAt;
+      /** @type {Uint8Array} */
+      let state = new Uint8Array(0);
+      for (let offset = 0; offset < file.size; ) {
+        const bytes = await read(offset, TURN_BYTES * 4, signal);
+        if (bytes.length === 0) throw new SealiftError("changed", "a volume became shorter while it was read");
+        state = await this.#hashed(bytes, state, signal);
+        bundle = await this.#hashed(bytes.subarray(Math.max(0, own - offset)), bundle, signal);
+        offset += bytes.length;
+        giveBack(bytes);
+      }
+      files.push(this.#ended(state));
+    }
+    rest();
+    return { sha256: this.#ended(bundle), files };
   }
 
   /**

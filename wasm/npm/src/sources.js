@@ -5,6 +5,7 @@ import { SealiftError } from "./errors.js";
 import { fileOf, isNode, openPath, pathOf, readFile } from "./node.js";
 import { ofRanges, ofUrl } from "./ranges.js";
 import { ofIterable, ofStream, own } from "./streams.js";
+import { ofVolumes } from "./volumes.js";
 
 /**
  * @typedef {object} Source
@@ -16,6 +17,7 @@ import { ofIterable, ofStream, own } from "./streams.js";
  * @property {object} [keep] An object kept alive, since the engine would close it otherwise.
  * @property {Handle} [handle] Lets a worker open the same source.
  * @property {() => Promise<Handle>} [copy] Copies the bytes to memory, for a worker that cannot open the source.
+ * @property {import("./volumes.js").VolumeSet} [set] The volumes, if the bundle was split.
  */
 
 /** @typedef {{ blob: Blob } | { file: import("./node.js").OpenFile } | { url: string, size: number, validator: string | null }} Handle */
@@ -28,6 +30,11 @@ import { ofIterable, ofStream, own } from "./streams.js";
  */
 export async function openSource(source, signal, line) {
   if (source instanceof Blob) return ofBlob(source);
+  if (Array.isArray(source)) {
+    const others = source.filter((file) => !(file instanceof Blob));
+    if (others.length === 0) return ofVolumes(source);
+    throw new TypeError(`the volumes of a bundle are Blobs, such as files, and in Node what openAsBlob of node:fs makes of a file; this is ${kindOf(others[0])}`);
+  }
   if (source instanceof ReadableStream) return ofStream(source.getReader());
   if (source instanceof Uint8Array) return ofBytes(source);
   if (typeof source === "string" || source instanceof URL) return ofName(source, signal, line);
@@ -36,7 +43,7 @@ export async function openSource(source, signal, line) {
   if (typeof object.fd === "number" && typeof object.stat === "function") return ofOpenFile(object);
   if (typeof object.read === "function" && Number.isSafeInteger(object.size) && object.size >= 0) return ofReader(object);
   if (typeof object[Symbol.asyncIterator] === "function") return ofIterable(object);
-  throw new TypeError(`a source is a Blob, a URL, a Uint8Array, a stream, in Node a path or a FileHandle, or has a size and a function read(offset, length); this is ${kindOf(source)}`);
+  throw new TypeError(`a source is a Blob, a list of volumes, a URL, a Uint8Array, a stream, in Node a path or a FileHandle, or has a size and a function read(offset, length); this is ${kindOf(source)}`);
 }
 
 /**

@@ -20,7 +20,7 @@ document.addEventListener("sealift-progress", ({ detail: { bytes, bytesTotal } }
 document.createElement("sealift-verifier") satisfies SealiftVerifier;
 
 export async function check(file: File, stream: ReadableStream<Uint8Array>): Promise<Verified | undefined> {
-  const sources: BundleSource[] = [file, "/updates/os.sealift", new URL("https://example.org/os.sealift"), stream, new Uint8Array(8), { size: 8, read: () => new Uint8Array(8) }];
+  const sources: BundleSource[] = [file, [file, file], "/updates/os.sealift", new URL("https://example.org/os.sealift"), stream, new Uint8Array(8), { size: 8, read: () => new Uint8Array(8) }];
   await element?.check(file);
   try {
     const bundle = await openBundle(sources[0] ?? file, { allowedSigners: new Uint8Array(), wasmUrl: "/x.wasm", workerUrl: new URL("https://example.org/worker.js") });
@@ -32,6 +32,7 @@ export async function check(file: File, stream: ReadableStream<Uint8Array>): Pro
     return await verify(file, { allowedSigners: "", onProgress: ({ seconds }) => void seconds });
   } catch (error) {
     if (error instanceof SealiftError && error.code === "chunk") return undefined;
+    if (error instanceof SealiftError && error.volumes?.what === "missing") console.log(error.volumes.numbers.length, error.volumes.count);
     throw error;
   }
 }
