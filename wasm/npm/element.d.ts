@@ -11,9 +11,12 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  *
  * The browser's verdict helps the person who uploads; a server must check again what it receives.
  *
+ * A bundle that was split is chosen or dropped as all of its volumes at once, in any order, and is one bundle.
+ *
  * For each safe bundle, a form takes `NAME`, the file, and what was checked of it: `NAME.sha256` of the file and `NAME.digest` of its content in hex,
  * `NAME.size` in bytes and `NAME.time`, when the file was last modified, in ISO 8601 or empty; with several bundles, all in the same order. Of a bundle
- * that `src` names, `NAME` is the address as text: the server reads it itself, and compares the SHA-256.
+ * in volumes, each volume is such a file, in the order of their numbers, and all have the same `NAME.digest`. Of a bundle that `src` names, `NAME` is
+ * the address as text: the server reads it itself, and compares the SHA-256.
  *
  * A form that is submitted waits until the rules, and files that the browser might not notice to be replaced, were read once more. A script that takes
  * `new FormData(form)` without an event "submit" awaits `recheck()` first: by rules that were read more than a minute ago, a form takes nothing.
@@ -97,9 +100,12 @@ export interface Report {
   fileBytes?: number;
   /**
    * SHA-256 of the file, as `sha256sum` prints it: of the bytes as they were checked. For a file, it is known only after the verdict: see
-   * `VerdictDetail.complete`. A bundle from an address that was not read to its end has none.
+   * `VerdictDetail.complete`. A bundle from an address that was not read to its end has none. Of a bundle in volumes, it is that of the bundle which
+   * was split, and `fileBytes` is its size.
    */
   sha256?: string;
+  /** The files of a bundle in volumes, in order, as soon as `sha256` is known. */
+  volumes?: { file: string; number: number; fileBytes: number; sha256: string }[];
   /** When the check ended, in ISO 8601. */
   checked: string;
   state: State;

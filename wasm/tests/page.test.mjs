@@ -8,7 +8,7 @@ import { basename, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { bundleVectors, sealift } from "./bundle.mjs";
+import { bundleVectors, sealift, volumeVectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
 import { giving } from "./server.mjs";
 import { HOSTILE_NAMES } from "./shelf.mjs";
@@ -412,22 +412,24 @@ for (const colorScheme of ["light", "dark"]) {
 
 test("the vectors", async () => {
   const { page, leave } = await visit({ signers: null });
-  const all = bundleVectors();
+  const ofBundles = bundleVectors().map(({ name, keys, bytes }) => ({ name, keys, files: [bytes], expected: expectationOf(keys).expected }));
+  const ofVolumes = volumeVectors().map(({ name, keys, files, expected }) => ({ name, keys, files, expected, isSet: true }));
+  const all = [...ofBundles, ...ofVolumes].map(({ files, ...vector }) => ({ ...vector, contents: files.map((bytes) => bytes.toString("base64")) }));
   const wrong = await page.evaluate(async (all) => {
     const { openBundle } = await import("/sealift/src/index.js");
     const { wordOf } = await import("/tests/policy.mjs");
     const wrong = [];
     const next = all.values();
     const work = async () => {
-      for (const { name, keys, content, expected } of next) {
-        const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
-        const found = await wordOf(openBundle, new Blob([bytes]), keys, { jobs: 2 });
+      for (const { name, keys, contents, expected, isSet } of next) {
+        const blobs = contents.map((content) => new Blob([Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0))]));
+        const found = await wordOf(openBundle, isSet ? blobs : blobs[0], keys, { jobs: 2 });
         if (found !== expected) wrong.push(`${name}: expected ${expected}, found ${found}`);
       }
     };
     await Promise.all([work(), work(), work()]);
     return wrong;
-  }, all.map(({ name, keys, bytes }) => ({ name, keys, content: bytes.toString("base64"), expected: expectationOf(keys).expected })));
+  }, all);
   assert.deepEqual(wrong, []);
   await leave();
 });

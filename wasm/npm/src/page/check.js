@@ -1,6 +1,6 @@
 // One bundle, from its selection until it is dropped: the known facts, and the work that establishes them.
 
-import { digestOf, openBundle } from "../bundle.js";
+import { digestOf, digestsOf, openBundle } from "../bundle.js";
 import { SealiftError } from "../errors.js";
 import { codeDigest } from "../threads.js";
 import { finding, report } from "./finding.js";
@@ -31,7 +31,7 @@ const MISSES_REPLACED = globalThis.CSS?.supports("-moz-appearance", "none") ?? f
 
 /** The results of checks, forgotten before the bytes are read again. */
 const UNCHECKED = /** @satisfies {Partial<Facts>} */ ({
-  isStopped: false, verified: undefined, fault: undefined, sha256: undefined, damage: undefined, baseFault: undefined, isBaseRequired: false,
+  isStopped: false, verified: undefined, fault: undefined, sha256: undefined, volumes: undefined, damage: undefined, baseFault: undefined, isBaseRequired: false,
 });
 
 /**
@@ -153,8 +153,14 @@ export class Check {
       const verified = await this.#verify(bundle, signal);
       this.#isBusy = false;
       this.#set({ verified, sha256: verified.sha256 });
+      if (verified.sha256) return;
       // Hashed while being checked again, so that the digest is of exactly these bytes.
-      if (!verified.sha256) this.#set({ sha256: (await bundle.verify({ sha256: true, signal })).sha256 });
+      const { sha256 } = await bundle.verify({ sha256: true, signal });
+      const digests = bundle.volumes ? await this.#digests(signal) : { sha256 };
+      if (digests.sha256 !== sha256) throw new SealiftError("changed", "a volume was replaced by another since it was checked");
+      // What only the volumes have, and not the bundle, was read before it was hashed.
+      if (bundle.volumes) (await openBundle(this.source, { ...this.places, signal })).close();
+      this.#set(digests);
     } catch (fault) {
       if (signal.aborted) return;
       const more = await this.#explain(fault);
@@ -172,7 +178,7 @@ export class Check {
   async #verify(bundle, signal) {
     const { deep } = this.#facts;
     // SHA-256 is sequential and slow, so the verdict on a file does not wait for it. A network connection is slower anyway.
-    const sha256 = !(this.source instanceof Blob);
+    const sha256 = !isOnDisk(this.source);
     const onProgress = (/** @type {Progress} */ progress) => void (signal.aborted || this.listener.progressed(this, progress));
     // The bases that the user selected, or else those that the page demands.
     const isBaseRequired = this.#bases.length === 0;
@@ -227,6 +233,18 @@ export class Check {
   }
 
   /**
+   * Returns the SHA-256 of the file; of a bundle in volumes, that of the bundle and those of its volumes, from the same bytes.
+   * @param {AbortSignal} signal
+   * @returns {Promise<Pick<Facts, "sha256" | "volumes">>}
+   */
+  async #digests(signal) {
+    const volumes = this.#bundle?.volumes;
+    if (!volumes) return { sha256: await digestOf(/** @type {Blob} */ (this.source), this.places, signal) };
+    const { sha256, files } = await digestsOf(volumes, this.places, signal);
+    return { sha256, volumes: volumes.map(({ file, number }, at) => ({ file, number, sha256: files[at] })) };
+  }
+
+  /**
    * Checks a delta over its bases, which are among these bundles.
    * @param {Base[]} bases
    */
@@ -237,22 +255,23 @@ export class Check {
   }
 
   /**
-   * Looks whether the file that was checked is still there. Where the browser would not notice that it was replaced, all of it is read again; a file
-   * that has no SHA-256 yet, since hashing was stopped, gets one.
+   * Looks whether the file that was checked, or each of its volumes, is still there. Where the browser would not notice that one was replaced, all of
+   * them are read again; a file that has no SHA-256 yet, since hashing was stopped, gets one.
    */
   async reread() {
     const { source } = this;
-    const { sha256 } = this.#facts;
+    const { sha256, volumes } = this.#facts;
     await this.#ended;
-    if (!(source instanceof Blob) || !this.#finding.ok || this.#isClosed) return;
+    if (!isOnDisk(source) || !this.#finding.ok || this.#isClosed) return;
     const { signal } = this.#work;
     try {
       if (sha256 === undefined || MISSES_REPLACED) {
-        const now = await digestOf(source, this.places, signal);
-        if (sha256 !== undefined && now !== sha256) throw new SealiftError("changed", "the file was replaced by another since it was checked");
-        this.#set({ sha256: now });
+        const now = await this.#digests(signal);
+        const isOther = now.sha256 !== sha256 || now.volumes?.some((volume, at) => volume.sha256 !== volumes?.[at].sha256);
+        if (sha256 !== undefined && isOther) throw new SealiftError("changed", "the file was replaced by another since it was checked");
+        this.#set(now);
       } else {
-        await source.slice(-1).arrayBuffer();
+        for (const file of [source].flat()) await file.slice(-1).arrayBuffer();
       }
     } catch (error) {
       if (signal.aborted || this.#isClosed) return;
@@ -480,6 +499,15 @@ export class Check {
 function keysOf(verdict) {
   const keys = (verdict?.signers ?? []).filter(({ trusted }) => trusted).map(({ key }) => key ?? "");
   return [...new Set(keys)].sort();
+}
+
+/**
+ * Whether a bundle is in files: in one, or in volumes.
+ * @param {BundleSource} source
+ * @returns {source is Blob | Blob[]}
+ */
+function isOnDisk(source) {
+  return source instanceof Blob || Array.isArray(source);
 }
 
 /**

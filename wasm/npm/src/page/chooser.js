@@ -7,7 +7,8 @@ const MAX_FILES = 1000;
 
 /** Emits an event "files" with files in its detail, and an event "address" with a URL. */
 export class Chooser {
-  #file = h("input", { type: "file", id: "file", onchange: () => this.#choose() });
+  // Several files, also where one bundle is taken: it may be in volumes.
+  #file = h("input", { type: "file", id: "file", multiple: true, onchange: () => this.#choose() });
   #address = h("input", { type: "text", inputMode: "url", id: "url", placeholder: "or an address, such as /updates/os.sealift", "aria-label": "Address of a bundle", autocomplete: "off", spellcheck: false });
   #submit = h("button", { type: "submit" }, "Check");
   #deep = h("input", { type: "checkbox", id: "deep", checked: true });
@@ -43,7 +44,7 @@ export class Chooser {
    */
   update({ hides, isDisabled, isReadonly, isMultiple, isCompact, isGate }) {
     this.#isDisabled = isDisabled;
-    this.#file.multiple = this.#isMultiple = isMultiple;
+    this.#isMultiple = isMultiple;
     for (const field of [this.#file, this.#address, this.#submit]) field.disabled = isDisabled;
     this.#deep.disabled = isDisabled;
     this.#place.hidden = hides("chooser");

@@ -13,6 +13,7 @@ import { POLICY_ATTRIBUTES, policyFor } from "./policy.js";
 import { listen } from "./reach.js";
 import { Rows } from "./rows.js";
 import { OLD, Rules } from "./rules.js";
+import { nameOfVolumes } from "./sets.js";
 import { Settings } from "./settings.js";
 import { sheet } from "./style.js";
 import { View } from "./view.js";
@@ -531,11 +532,11 @@ export class SealiftVerifier extends ElementBase {
     if (bundles.length > 0) this.#chooser.clearAddress();
     const isMultiple = this.hasAttribute("multiple");
     // A delta and its bases are one row: the bases are only read.
-    const read = new Set([...bases.values()].flat().map(({ source }) => source));
-    const chosen = bundles.filter((file) => bases.has(file) || !read.has(file));
+    const read = new Set([...bases.values()].flat());
+    const chosen = bundles.filter((bundle) => bases.has(bundle) || !read.has(bundle));
     const isTooMany = chosen.length > 1 && !isMultiple;
     if (isTooMany) this.reset();
-    else if (chosen.length > 0) this.#start(chosen.map((file) => ({ source: file, name: file.name, bases: bases.get(file) })), true);
+    else if (chosen.length > 0) this.#start(chosen.map((bundle) => ({ ...bundle, bases: bases.get(bundle) })), true);
     this.#chooser.say(isTooMany && h("p", { class: "fault" }, `${count(bundles.length, "bundle")}: choose one of them. Nothing was checked.`), notes);
   }
 
@@ -580,5 +581,6 @@ function pathAbove(element) {
 /** @param {BundleSource} source */
 function nameOf(source) {
   if (source instanceof File) return source.name;
+  if (Array.isArray(source)) return nameOfVolumes(source);
   return source instanceof URL || typeof source === "string" ? String(source) : "the bundle";
 }

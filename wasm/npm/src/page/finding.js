@@ -24,7 +24,8 @@ import { wordsOfBase, wordsOfDoubt, wordsOfFault, wordsOfMissingBase, wordsOfOld
  * @property {Verified} [verified]
  * @property {unknown} [fault] The error of opening or checking.
  * @property {unknown} [unjudged] Why there is no policy to judge by.
- * @property {string} [sha256] Of the file.
+ * @property {string} [sha256] Of the file, or of the bundle that is in volumes.
+ * @property {{ file: Blob, number: number, sha256: string }[]} [volumes] The volumes' files, in order, known with `sha256`.
  * @property {import("../../types.js").Damage} [damage] The files affected by a damaged part.
  * @property {unknown} [baseFault] Why a delta was not checked over its base.
  * @property {string} [judged] When the verdict was given.
@@ -100,6 +101,7 @@ export function report(finding, facts, { name, bytes, seconds, policy, forgets, 
     file: name,
     fileBytes: bytes,
     sha256: facts.sha256,
+    volumes: facts.volumes?.map(({ file, number, sha256 }) => ({ file: file instanceof File ? file.name : "", number, fileBytes: file.size, sha256 })),
     checked,
     state: finding.state,
     ok: finding.ok,

@@ -62,17 +62,20 @@ function withhold(element, data) {
 const namesOf = (name) => [name, `${name}.sha256`, `${name}.digest`, `${name}.size`, `${name}.time`];
 
 /**
- * Returns a form's value of safe bundles, and what was checked of each, in the same order.
+ * Returns a form's value of safe bundles, and what was checked of each, in the same order. Each volume of a bundle is a value of its own.
  * @param {string} name
  * @param {Check[]} checks
  */
 export function valueOf(name, checks) {
   const data = new FormData();
   for (const { source, name: file, facts, report } of checks) {
-    const value = carried(source, file);
-    if (value === undefined) continue;
-    const of = [value, facts.sha256 ?? "", facts.head?.indexDigest ?? "", String(report.fileBytes ?? ""), source instanceof File ? new Date(source.lastModified).toISOString() : ""];
-    namesOf(name).forEach((name, at) => data.append(name, of[at]));
+    const files = facts.volumes?.map((volume) => ({ source: volume.file, sha256: volume.sha256, bytes: volume.file.size })) ?? [{ source, sha256: facts.sha256, bytes: report.fileBytes }];
+    for (const { source, sha256, bytes } of files) {
+      const value = carried(source, file);
+      if (value === undefined) continue;
+      const of = [value, sha256 ?? "", facts.head?.indexDigest ?? "", String(bytes ?? ""), source instanceof File ? new Date(source.lastModified).toISOString() : ""];
+      namesOf(name).forEach((name, at) => data.append(name, of[at]));
+    }
   }
   return data;
 }
@@ -82,7 +85,7 @@ export function valueOf(name, checks) {
  * @param {Check} check
  */
 export function hindrance({ source, name, facts }) {
-  if (carried(source, name) === undefined) return `${name}: a form cannot send this; choose a file.`;
+  if (!Array.isArray(source) && carried(source, name) === undefined) return `${name}: a form cannot send this; choose a file.`;
   if (facts.sha256 === undefined) return `${name}: its SHA-256 is being computed; try again in a moment.`;
   return undefined;
 }

@@ -3,6 +3,7 @@
 import { openBundle } from "../bundle.js";
 import { h } from "./dom.js";
 import { kindOf } from "./kinds.js";
+import { setsOf } from "./sets.js";
 import { count } from "./words.js";
 
 /** @typedef {import("./settings.js").Settings} Settings */
@@ -15,21 +16,28 @@ import { count } from "./words.js";
  */
 export async function gathered(files, left, settings, bundleName) {
   const kinds = await Promise.all(files.map(({ file }) => kindOf(file).catch(() => ({ kind: /** @type {const} */ ("other") }))));
-  /** @type {File[]} */
+  /** @type {import("./check.js").Base[]} */
   const bundles = [];
+  /** @type {File[]} */
+  const volumes = [];
   /** @type {HTMLElement[]} */
   const notes = [];
-  let others = left;
+  let [others, recovery] = [left, 0];
   kinds.forEach((kind, at) => {
     const { file, isWithin } = files[at];
     const isBundle = kind.kind === "bundle" || (kind.kind === "other" && (!isWithin || file.name.endsWith(".sealift")));
-    if (isBundle) bundles.push(file);
+    if (isBundle) bundles.push({ source: file, name: file.name });
+    else if (kind.kind === "volume") volumes.push(file);
+    else if (kind.kind === "recovery") recovery += 1;
     else if (kind.kind === "private-key") notes.push(h("p", { class: "fault" }, h("bdi", {}, file.name), " is a private key. This page has not stored it; keep it secret."));
     else if (isWithin || kind.kind === "other") others += 1;
     else notes.push(offered(file.name, kind.kind, kind.text, settings, bundleName));
   });
+  const sets = await setsOf(volumes);
+  if (sets.length > 1) notes.push(h("p", { class: "quiet" }, `These volumes are of ${sets.length} sets, and each set is checked by itself: volumes of other bundles, of another split, or with other signatures do not belong together.`));
+  if (recovery > 0) notes.push(h("p", { class: "quiet" }, `${count(recovery, "recovery volume is", "recovery volumes are")} not needed here: sealift repair makes lost volumes again with ${recovery === 1 ? "it" : "them"}.`));
   if (others > 0) notes.push(h("p", { class: "quiet" }, `${count(others, "other file was", "other files were")} ignored.`));
-  return { bundles, notes };
+  return { bundles: [...bundles, ...sets], notes };
 }
 
 /**
@@ -63,30 +71,30 @@ function offered(name, kind, text, settings, bundleName) {
 }
 
 /**
- * Returns the deltas whose bases, or some of them, are among the same files, each with these bases.
- * @param {File[]} files
+ * Returns the deltas whose bases, or some of them, are among the same bundles, each with these bases.
+ * @param {import("./check.js").Base[]} bundles
  * @param {{ wasmUrl?: string, workerUrl?: string }} places
- * @returns {Promise<Map<File, import("./check.js").Base[]>>}
+ * @returns {Promise<Map<import("./check.js").Base, import("./check.js").Base[]>>}
  */
-export async function basesAmong(files, places) {
-  const heads = await Promise.all(files.map((file) => headOf(file, places)));
+export async function basesAmong(bundles, places) {
+  const heads = await Promise.all(bundles.map(({ source }) => headOf(source, places)));
   const found = new Map();
   heads.forEach((head, at) => {
     const wanted = head?.delta?.bases.map(({ indexDigest }) => indexDigest) ?? [];
     const isBase = (/** @type {import("../../types.js").Head | undefined} */ other) => other && !other.delta && wanted.includes(other.indexDigest);
-    const bases = files.filter((_, other) => isBase(heads[other]));
-    if (bases.length > 0) found.set(files[at], bases.map((file) => ({ source: file, name: file.name })));
+    const bases = bundles.filter((_, other) => isBase(heads[other]));
+    if (bases.length > 0) found.set(bundles[at], bases);
   });
   return found;
 }
 
 /**
- * @param {File} file
+ * @param {import("../../types.js").BundleSource} source
  * @param {{ wasmUrl?: string, workerUrl?: string }} places
  */
-async function headOf(file, places) {
+async function headOf(source, places) {
   try {
-    const bundle = await openBundle(file, places);
+    const bundle = await openBundle(source, places);
     bundle.close();
     return bundle.head;
   } catch {

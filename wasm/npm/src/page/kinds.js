@@ -1,6 +1,7 @@
 // Detects the kind of a file by its content, since dropped files are not always bundles.
 
 import { MAGIC, startsAsBundle } from "../opening.js";
+import { startsAsVolume } from "../volumes.js";
 import { MAX_BYTES, base64, isKrl } from "./policy.js";
 
 /** Bytes at the start of a file that are searched for a private key. */
@@ -11,7 +12,7 @@ const IS_KEY = new RegExp(`^${KEY}(?: .*)?$`);
 const IS_SIGNER = new RegExp(`^(?:"[^"]*"|\\S+)(?: (?:"[^"]*"|[^ "])+)? ${KEY}(?: .*)?$`);
 
 /**
- * @typedef {{ kind: "bundle" } | { kind: "private-key" } | { kind: "other" } | { kind: "signers" | "keys" | "revocations", text: string }} Kind
+ * @typedef {{ kind: "bundle" } | { kind: "volume" } | { kind: "recovery" } | { kind: "private-key" } | { kind: "other" } | { kind: "signers" | "keys" | "revocations", text: string }} Kind
  */
 
 /**
@@ -22,6 +23,8 @@ export async function kindOf(file) {
   const start = async (/** @type {number} */ length) => new Uint8Array(await file.slice(0, length).arrayBuffer());
   if (startsAsBundle(await start(MAGIC.length))) return { kind: "bundle" };
   const bytes = await start(file.size > MAX_BYTES ? HEAD_BYTES : MAX_BYTES);
+  const part = startsAsVolume(bytes);
+  if (part) return { kind: part };
   if (isKrl(bytes)) return { kind: "revocations", text: base64(bytes) };
   const text = new TextDecoder().decode(bytes);
   if (isPrivateKey(text)) return { kind: "private-key" };

@@ -80,17 +80,22 @@ export function damage({ count: all, names }) {
   return h("div", { class: "damage" }, h("p", {}, `${count(all, "file lies", "files lie")} in the first damaged part; there may be others.`), h("ul", {}, list, more));
 }
 
+/** The most volumes whose digests are shown. */
+const SHOWN_VOLUMES = 20;
+
 /**
  * Returns what was checked, with what and when, for printing.
  * @param {import("../../element.js").Report} report
  */
-export function proof({ sha256, checked, sound, deep, base, summary, policy, page }) {
+export function proof({ sha256, volumes = [], checked, sound, deep, base, summary, policy, page }) {
   const key = (/** @type {string | undefined} */ digest) => digest && h("span", { class: "key" }, digest);
   const files = summary?.made ? `every file but the ${summary.made} that the device makes` : "every file";
   const content = `every byte, and the content of ${files}`;
   const depth = !sound ? "not every byte" : base?.checked ? `${content}, with ${listed(base.bases ?? [])}` : deep ? content : "every byte";
   const rows = /** @type {[string, any][]} */ ([
-    ["SHA-256 of the file", key(sha256)],
+    [volumes.length > 0 ? "SHA-256 of the bundle" : "SHA-256 of the file", key(sha256)],
+    ...volumes.slice(0, SHOWN_VOLUMES).map(({ number, sha256 }) => [`Volume ${number}`, key(sha256)]),
+    ["Other volumes", volumes.length > SHOWN_VOLUMES && `${count(volumes.length - SHOWN_VOLUMES, "more is", "more are")} in the report`],
     ["Checked", `${checked.slice(0, 19).replace("T", " ")} UTC`],
     ["Checked bytes", depth],
     ["Judged", policy && `${policy.judged.slice(0, 19).replace("T", " ")} UTC`],

@@ -1,5 +1,7 @@
 // The verdict in words: first what to do, then why.
 
+import { numbersOf } from "../volumes.js";
+
 /**
  * @typedef {"good" | "bad" | "doubt" | "work" | "old"} Tone
  * @typedef {{ tone: Tone, title: string, text: string }} Words
@@ -67,11 +69,30 @@ const LOCKED_DOUBTS = {
   memory: doubt("this browser's record of versions cannot be read", "Without it, this page cannot tell an older version from a newer one. Clear this site's data in the browser, and choose the bundle again."),
 };
 
+/** Faults of volumes. @type {Record<import("../../types.js").VolumeFault["what"], (which: string, isOne: boolean) => Words>} */
+const VOLUME_FAULTS = {
+  missing: (which, isOne) => bad(`Do not install yet: ${which} ${isOne ? "is" : "are"} missing`, `Choose ${isOne ? "it" : "them"} together with the others. If ${isOne ? "it is" : "they are"} lost, sealift repair may make ${isOne ? "it" : "them"} again from recovery volumes.`),
+  twice: (which) => bad(`Do not install yet: ${which} is there twice`, "Choose the volumes again, with only one of the two files."),
+  "other-set": (which) => bad(`Do not install yet: ${which} is of another set`, "Choose the volumes again, without it."),
+  cut: (which) => bad(`Do not install: ${which} is not complete`, "Its file ends too early. Copy it again; if that does not help, the sender's copy is incomplete."),
+  longer: (which) => bad(`Do not install: something follows ${which}`, "A volume ends with its part of the bundle. Copy it again."),
+  gap: (which) => bad(`Do not install yet: ${which} does not follow the one before`, "One of the two is of another split of the bundle, or was changed. Choose the volumes of one split."),
+  header: (which) => bad(`Do not install: the header of ${which} is damaged, or was changed`, "Copy this volume again."),
+  damaged: (which) => bad(`Do not install: ${which} is damaged, or was changed`, "Its bytes are not the ones that were packed. Copy this volume again; if that does not help, it was damaged or changed before it reached you."),
+};
+
+/** @param {import("../../types.js").VolumeFault} fault */
+function wordsOfVolumes({ what, numbers, count }) {
+  const which = numbers.length === 0 ? "a volume" : `${numbersOf(numbers)} of ${count}`;
+  return VOLUME_FAULTS[what](which, numbers.length === 1);
+}
+
 /**
  * @param {import("../errors.js").SealiftError} fault
  * @returns {Words}
  */
-export function wordsOfFault({ code, isForeign }) {
+export function wordsOfFault({ code, isForeign, volumes }) {
+  if (volumes) return wordsOfVolumes(volumes);
   if (isForeign) return bad("Not a Sealift bundle", "It does not begin like a bundle. Choose a file that sealift pack made.");
   if (code === "header") return bad("Do not install: the signature area is damaged", "The part that says what the bundle is and who signed it is damaged, or was changed. Copy it again.");
   return FAULTS[code]?.() ?? bad("Do not install: it is damaged, or was changed", "Its bytes are not the ones that were packed. Copy it again; if that does not help, it was damaged or changed before it reached you.");

@@ -8,6 +8,7 @@ import { changes, damage, identity, layout, panel, proof, signers } from "./pane
 import { Pace } from "./pace.js";
 import { Preview } from "./preview.js";
 import { offer } from "./save.js";
+import { bundlesOf } from "./sets.js";
 import { Tree } from "./tree.js";
 import { strangers } from "./strangers.js";
 
@@ -248,19 +249,21 @@ export class View {
   /** @param {Bundle} bundle */
   #chooseBases({ head }) {
     const isOne = head.delta?.bases.length === 1;
-    const choose = h("input", { type: "file", id: "base", multiple: !isOne, onchange: () => {
+    const choose = h("input", { type: "file", id: "base", multiple: true, onchange: async () => {
       const files = [...(choose.files ?? [])];
       choose.value = "";
-      if (files.length > 0) this.#check.checkOver(files.map((file) => ({ source: file, name: file.name })));
+      if (files.length > 0) this.#check.checkOver(await bundlesOf(files));
     } });
     return h("p", {}, h("label", { htmlFor: "base", class: "button" }, isOne ? "Check it over its base" : "Check it over its bases"), choose);
   }
 
   #chooseOlder() {
-    const choose = h("input", { type: "file", id: "older", onchange: () => {
-      const [file] = choose.files ?? [];
+    const choose = h("input", { type: "file", id: "older", multiple: true, onchange: async () => {
+      const files = [...(choose.files ?? [])];
       choose.value = "";
-      if (file) this.#compare(file, file.name);
+      const [older, ...others] = await bundlesOf(files);
+      if (others.length > 0) fill(this.#comparison, h("p", { class: "fault" }, `${others.length + 1} bundles: choose one of them.`));
+      else if (older) this.#compare(older.source, older.name);
     } });
     return panel("What changed", h("p", {}, h("label", { htmlFor: "older", class: "button" }, "Compare with an older bundle"), choose), this.#comparison);
   }
