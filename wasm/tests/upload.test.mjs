@@ -1,7 +1,7 @@
 // The example of a portal: a form that is sent when the bundle is safe, and a server that verifies again. Run by: node --test wasm/tests/upload.test.mjs
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, openAsBlob, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
+import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
 import { visitors } from "./visitors.mjs";
 
@@ -91,6 +92,26 @@ test("who goes around the element meets the server", async () => {
   const [status, text] = await post(await form("older"));
   assert.deepEqual([status, text], [422, "Refused (downgrade): version 7 of os is kept already.\n"]);
   assert.deepEqual(kept(), ["os-7.sealift"]);
+});
+
+test("a bundle in volumes is kept as them, and one of them alone is not", async () => {
+  execFileSync(sealift, ["split", bundles.files.good, "--size", "2100KiB", "-o", join(desk, "parts")], { stdio: "pipe" });
+  const files = readdirSync(join(desk, "parts")).sort().map((name) => join(desk, "parts", name));
+  const visitor = await people.visit();
+  await visitor.page.locator("#file").setInputFiles(files);
+  await visitor.page.locator(".banner h2", { hasText: "Safe to install: os, version 7" }).waitFor();
+  await visitor.page.waitForFunction(() => document.querySelector("form").checkValidity());
+  await visitor.page.getByRole("button", { name: "Upload" }).click();
+  await visitor.page.getByText("os version 7 is kept.").waitFor();
+  await visitor.leave(/favicon|404/);
+  const kept = join(desk, "kept/os-7.volumes");
+  assert.deepEqual(readdirSync(kept).sort().map((name) => readFileSync(join(kept, name)).toString("hex")), files.map((file) => readFileSync(file).toString("hex")));
+  execFileSync(sealift, ["verify", kept, "--trust", join(desk, "signers"), "--state", join(desk, "state")], { stdio: "pipe" });
+  const data = new FormData();
+  data.set("bundle", new File([await openAsBlob(files[1])], "os.sealift"));
+  const response = await fetch(`${server.origin}/upload`, { method: "POST", body: data });
+  assert.deepEqual([response.status, (await response.text()).slice(0, 18)], [422, "Refused (header): "]);
+  rmSync(kept, { recursive: true });
 });
 
 test("no request ends the server", async () => {

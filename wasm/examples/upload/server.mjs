@@ -1,7 +1,7 @@
 // Keeps the bundles that it verified itself: what a browser found helps who uploads, and proves nothing.
 // Run by: node server.mjs ALLOWED_SIGNERS FOLDER [PORT]. Uploads pass through memory: for larger ones take a parser of forms that streams.
 import { createReadStream, statSync } from "node:fs";
-import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join } from "node:path";
 import { Readable } from "node:stream";
@@ -17,18 +17,27 @@ const files = { "/": fileURLToPath(new URL("index.html", import.meta.url)), "/al
 async function upload(request) {
   if (!(Number(request.headers["content-length"]) <= MAX_BYTES)) return [413, "This is too large."];
   const form = await new Response(Readable.toWeb(request), { headers: request.headers }).formData().catch(() => undefined);
-  const bundle = form?.get("bundle");
-  if (!(bundle instanceof File)) return [400, "There is no bundle in this form."];
-  const { head } = await verify(bundle, { allowedSigners: await readFile(signers, "utf8"), deep: true });
+  const files = (form?.getAll("bundle") ?? []).filter((value) => value instanceof File);
+  if (files.length === 0) return [400, "There is no bundle in this form."];
+  // The form takes one bundle: several files are its volumes.
+  const isSplit = files.length > 1;
+  const { head } = await verify(isSplit ? files : files[0], { allowedSigners: await readFile(signers, "utf8"), deep: true });
   // The name is the one that was signed: that of the upload could be anything.
   const start = `${encodeURIComponent(head.name)}-`;
-  const versions = (await readdir(folder)).filter((file) => file.startsWith(start)).map((file) => /^(\d+)\.sealift$/.exec(file.slice(start.length))?.[1]);
+  const versions = (await readdir(folder)).filter((file) => file.startsWith(start)).map((file) => /^(\d+)\.(?:sealift|volumes)$/.exec(file.slice(start.length))?.[1]);
   const later = versions.find((version) => version !== undefined && BigInt(version) > BigInt(head.version));
   if (later !== undefined) return [422, `Refused (downgrade): version ${later} of ${head.name} is kept already.`];
   // It appears when all of it is there.
-  const kept = join(folder, `${start}${head.version}.sealift`);
-  await writeFile(`${kept}.part`, bundle.stream());
-  await rename(`${kept}.part`, kept).finally(() => rm(`${kept}.part`, { force: true }));
+  const kept = join(folder, `${start}${head.version}.${isSplit ? "volumes" : "sealift"}`);
+  const part = `${kept}.${crypto.randomUUID()}.part`;
+  try {
+    if (isSplit) await mkdir(part);
+    for (const [at, file] of files.entries()) await writeFile(isSplit ? join(part, `${at + 1}.sealift-volume`) : part, file.stream());
+    await rm(kept, { recursive: true, force: true });
+    await rename(part, kept);
+  } finally {
+    await rm(part, { recursive: true, force: true });
+  }
   return [201, `${head.name} version ${head.version} is kept.`];
 }
 
