@@ -1,9 +1,10 @@
 // Makes www/screenshots anew. Run by: node wasm/tests/screenshots.mjs
 
 import { execFileSync } from "node:child_process";
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
+import { sealift } from "./bundle.mjs";
 import { shelf } from "./shelf.mjs";
 import { launch } from "./browser.mjs";
 import { site } from "./site.mjs";
@@ -12,6 +13,10 @@ const out = fileURLToPath(new URL("../www/screenshots", import.meta.url));
 const states = ["good", "unsigned", "untrusted", "expired", "older", "flipped", "truncated", "delta", "hostile"];
 
 const bundles = shelf();
+execFileSync(sealift, ["pack", `${bundles.folder}/new`, "-o", `${bundles.folder}/small.sealift`, "--name", "os", "--bundle-version", "7", "--owner", "0:0", "--chunk-size", "256KiB", "--key", `${bundles.folder}/release`], { stdio: "pipe" });
+execFileSync(sealift, ["split", `${bundles.folder}/small.sealift`, "--size", "1536KiB", "--recovery", "1", "-o", `${bundles.folder}/parts`], { stdio: "pipe" });
+const parts = readdirSync(`${bundles.folder}/parts`).sort().map((name) => `${bundles.folder}/parts/${name}`);
+const volumes = parts.filter((name) => name.endsWith("-volume"));
 const server = await site({ bundles: bundles.folder, upload: fileURLToPath(new URL("../examples/upload", import.meta.url)), allowed_signers: (request, response) => response.end(bundles.signers) });
 const browser = await launch();
 rmSync(out, { recursive: true, force: true });
@@ -47,6 +52,24 @@ for (const colorScheme of ["light", "dark"]) {
     await page.waitForTimeout(300);
     await shoot(state, state === "hostile");
   }
+  const volumesAs = async (name, files, words) => {
+    await page.locator("#file").setInputFiles(files);
+    await page.locator(".banner h2", { hasText: words }).waitFor();
+    await page.getByRole("button", { name: "Save the report" }).waitFor();
+    await page.waitForTimeout(300);
+    await shoot(name);
+    await page.setViewportSize({ width: 390, height: 800 });
+    await shoot(`phone-${name}`);
+    await page.setViewportSize({ width: 1000, height: 800 });
+  };
+  await volumesAs("volumes", parts, "Safe to install");
+  await volumesAs("volumes-missing", volumes.toSpliced(1, 1), "volume 2 of 3 is missing");
+  const damaged = readFileSync(volumes[1]);
+  damaged[damaged.length - 100] ^= 1;
+  writeFileSync(volumes[1], damaged);
+  await volumesAs("volumes-damaged", volumes, "volume 2 of 3 is damaged");
+  damaged[damaged.length - 100] ^= 1;
+  writeFileSync(volumes[1], damaged);
   await choose("good");
   await page.locator("#older").setInputFiles(bundles.files.older);
   await page.getByText("os version 7 compared with os version 6").waitFor();
