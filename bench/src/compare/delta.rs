@@ -271,8 +271,9 @@ fn trees(pair: &Pair, places: &Places) -> Result<(PathBuf, PathBuf)> {
             (old, later)
         }
         _ => {
-            ebuilds::write(&old, 0)?;
-            ebuilds::write(&new, if pair.name == YEAR.name { 52 } else { 1 })?;
+            let weeks = if pair.name == YEAR.name { 52 } else { 1 };
+            ebuilds::write(&old, ebuilds::CATEGORIES, &ebuilds::WEEKLY, 0)?;
+            ebuilds::write(&new, ebuilds::CATEGORIES, &ebuilds::WEEKLY, weeks)?;
             (old, new)
         }
     })

@@ -1,5 +1,5 @@
 //! A tree such as a distribution's package descriptions: tens of thousands of files of one to four kilobytes, some of which get a new version each
-//! week, as a copy of the previous file.
+//! day or week, as a copy of the previous file.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -9,18 +9,32 @@ use anyhow::Result;
 
 use crate::random::Random;
 
-const CATEGORIES: u64 = 60;
+/// Categories of a tree of 36,000 files.
+pub(crate) const CATEGORIES: u64 = 60;
 const PACKAGES: u64 = 150;
 const VERSIONS: usize = 3;
-/// Packages that change in a week, per thousand.
-const CHANGED: u64 = 40;
-/// Time of the files that no week changed, in seconds since 1970.
+/// Time of the files that no step changed, in seconds since 1970.
 const BEGIN: u64 = 1_700_000_000;
-const WEEK: u64 = 7 * 24 * 3600;
 
-/// Writes the tree as it is `weeks` weeks after the start.
-pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
-    for category in 0..CATEGORIES {
+/// How fast a tree changes.
+pub(crate) struct Pace {
+    /// The time from one state to the next, in seconds.
+    step: u64,
+    /// Packages that change in it, per thousand.
+    changed: u64,
+}
+
+pub(crate) const WEEKLY: Pace = Pace { step: 7 * 24 * 3600, changed: 40 };
+pub(crate) const DAILY: Pace = Pace { step: 24 * 3600, changed: 6 };
+
+/// Writes a tree of so many categories as it is `steps` steps after the start.
+pub(crate) fn write(to: &Path, categories: u64, pace: &Pace, steps: u64) -> Result<()> {
+    let set_time = |path: &Path, step: u64| set_time(path, step * pace.step);
+    let write_file = |path: &Path, text: &str, step: u64| -> Result<()> {
+        fs::write(path, text)?;
+        set_time(path, step)
+    };
+    for category in 0..categories {
         for package in 0..PACKAGES {
             // The history of one package does not depend on the others.
             let mut random = Random::of(category * PACKAGES + package);
@@ -28,28 +42,28 @@ pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
             let dir = to.join(format!("cat-{category:02}")).join(&name);
             fs::create_dir_all(&dir)?;
             let body = body(&mut random, &name);
-            // The weeks of the last changes.
+            // The steps of the last changes.
             let (mut first, mut edited, mut versions) = (0, None, [0; VERSIONS]);
-            for week in 1..=weeks {
+            for step in 1..=steps {
                 match random.below(1000) {
                     // A new version is added and the oldest removed, or a file is edited in place.
-                    chance if chance < CHANGED / 2 => {
+                    chance if chance < pace.changed / 2 => {
                         first += 1;
                         versions.rotate_left(1);
-                        versions[VERSIONS - 1] = week;
+                        versions[VERSIONS - 1] = step;
                     }
-                    chance if chance < CHANGED => edited = Some(week),
+                    chance if chance < pace.changed => edited = Some(step),
                     _ => {}
                 }
             }
-            for (version, week) in (first..).zip(versions) {
+            for (version, step) in (first..).zip(versions) {
                 let mut text = body.replace("VERSION", &format!("1.{version}")).replace("KEYWORDS", keywords(version));
                 let edited = edited.filter(|_| version == first + 1);
                 if edited.is_some() {
                     text.push_str("\nsrc_test() {\n\temake check || die\n}\n");
                 }
                 let path = dir.join(format!("{name}-1.{version}.ebuild"));
-                write_file(&path, &text, edited.unwrap_or(0).max(week))?;
+                write_file(&path, &text, edited.unwrap_or(0).max(step))?;
             }
             let manifest: String = (first..).zip(versions).map(|(version, _)| manifest_line(&name, version)).collect();
             let newest = versions[VERSIONS - 1];
@@ -61,14 +75,9 @@ pub(crate) fn write(to: &Path, weeks: u64) -> Result<()> {
     set_time(to, 0)
 }
 
-fn write_file(path: &Path, text: &str, week: u64) -> Result<()> {
-    fs::write(path, text)?;
-    set_time(path, week)
-}
-
-/// A file that a week did not touch keeps its time, as in a synchronized mirror.
-fn set_time(path: &Path, week: u64) -> Result<()> {
-    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN + week * WEEK);
+/// A file that no step touched keeps its time, as in a synchronized mirror. `after` is in seconds.
+fn set_time(path: &Path, after: u64) -> Result<()> {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(BEGIN + after);
     Ok(File::open(path)?.set_modified(time)?)
 }
 
