@@ -3,15 +3,19 @@
 mod boot;
 mod boot_composefs;
 mod change;
+mod channel;
 mod composefs;
 mod containers;
 mod contenders;
 mod delta;
 mod desktop;
+mod devices;
 mod ebuilds;
 mod floor;
+mod following;
 mod in_place;
 mod job;
+mod line;
 mod machine;
 mod measures;
 mod mounted;
@@ -19,8 +23,10 @@ mod order;
 mod ostree;
 mod ostree_change;
 mod page;
+mod parts;
 mod places;
 mod profile;
+mod publishing;
 mod race;
 mod reads;
 mod report;
@@ -29,6 +35,7 @@ mod scratch;
 mod slots;
 mod static_delta;
 mod update;
+mod web;
 
 use std::env;
 use std::fs;
@@ -71,6 +78,8 @@ const OTHERS: [(&str, Add); 23] = [
     ("boot-composefs", |report, _, places| boot_composefs::add(report, places)),
     ("scratch",       |report, options, places| scratch::add(report, options.runs, places)),
     ("slots",         |report, options, places| slots::add(report, options.runs, places)),
+    ("parts",         |report, options, places| parts::add(report, options.runs, options.small, places)),
+    ("channel",       |report, options, places| channel::add(report, options.small, places)),
     ("containers",    |report, options, places| containers::add(report, options.runs.min(2), places)),
     ("page",          |report, options, places| page::add(report, options.runs, places)),
     ("reads",         |report, _, places| reads::add(report, places)),
@@ -83,8 +92,10 @@ const OTHERS: [(&str, Add); 23] = [
 const OF_KERNEL: [&str; 8] =
     ["update", "delta-linux", "delta-debian", "delta-ebuilds", "delta-year", "delta-releases", "composefs", "page"];
 /// Measures that mount or create a system, which only root does.
-const OF_ROOT: [&str; 9] =
-    ["delta-debian", "composefs", "containers", "in-place", "order", "boot", "boot-composefs", "scratch", "slots"];
+#[rustfmt::skip] // a list
+const OF_ROOT: [&str; 10] = [
+    "delta-debian", "composefs", "containers", "in-place", "order", "boot", "boot-composefs", "scratch", "slots", "channel",
+];
 const GIB: u64 = 1 << 30;
 
 struct Options {
@@ -93,18 +104,21 @@ struct Options {
     only: Vec<String>,
     scratch: Option<PathBuf>,
     skip_large: bool,
+    small: bool,
 }
 
 impl Options {
     fn parse(mut args: lexopt::Parser) -> Result<Self> {
         use lexopt::Arg::{Long, Value};
-        let mut options = Self { tree: None, runs: 3, only: Vec::new(), scratch: None, skip_large: false };
+        let mut options =
+            Self { tree: None, runs: 3, only: Vec::new(), scratch: None, skip_large: false, small: false };
         while let Some(arg) = args.next()? {
             match arg {
                 Long("runs") => options.runs = args.value()?.parse::<usize>()?.max(1),
                 Long("only") => options.only.extend(args.value()?.string()?.split(',').map(str::to_owned)),
                 Long("scratch") => options.scratch = Some(args.value()?.into()),
                 Long("skip-large") => options.skip_large = true,
+                Long("small") => options.small = true,
                 Value(tree) if options.tree.is_none() => options.tree = Some(tree.into()),
                 other => return Err(other.unexpected().into()),
             }
@@ -121,6 +135,9 @@ impl Options {
     }
 
     fn wanted_bytes(&self) -> u64 {
+        if self.small {
+            return 2 * GIB;
+        }
         // Space for the tree and two bundles, of 2 GiB and of 6 GiB, with the incompressible files that they are packed from.
         if self.skip_large { 5 * GIB } else { 17 * GIB }
     }

@@ -28,6 +28,7 @@ Usage: cargo xtask big|compare|vm
     --only M[,M]    only these measures, printed
     --scratch DIR   instead of /dev/shm
     --skip-large    no bundle of 2 GB, no million files
+    --small         parts and channel with little input, to see within minutes that they work; their figures say little
   vm                run what only a kernel with fs-verity shows, in Debian's under QEMU
 ";
 

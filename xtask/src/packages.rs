@@ -70,7 +70,7 @@ const PACKAGES: &[Package] = &[
     package("attr",                Programs(&["setfattr", "getfattr"]),   &[Big, Ci]),
     package("acl",                 Programs(&["setfacl", "getfacl"]),     &[Big, Ci]),
     // Tests read bundles and channels from it by ranges.
-    package("nginx",               Programs(&["nginx"]),                  &[Ci]),
+    package("nginx",               Programs(&["nginx"]),                  &[Ci, Compare]),
     // A documentation page fills a bucket and a registry with them.
     package("rclone",              Programs(&["rclone"]),                 &[Ci]),
     package("docker-registry",     Programs(&["docker-registry"]),        &[Ci]),
@@ -142,6 +142,8 @@ const PACKAGES: &[Package] = &[
     package("zstd",                Programs(&["zstd"]),                   &[Ci, Compare, Vm]),
     package("xdelta3",             Programs(&["xdelta3"]),                &[Compare]),
     package("bsdiff",              Programs(&["bsdiff"]),                 &[Compare]),
+    package("par2",                Programs(&["par2"]),                   &[Compare]),
+    package("casync",              Programs(&["casync"]),                 &[Compare]),
     package("squashfs-tools",      Programs(&["mksquashfs"]),             &[Ci, Compare]),
     package("xorriso",             Programs(&["xorrisofs", "xorriso"]),   &[Ci, Compare]),
     package("squashfuse",          Programs(&["squashfuse_ll"]),          &[Compare]),
