@@ -72,7 +72,7 @@ pub(super) struct Lost {
     pub(super) short: Option<Short>,
     /// The first ranges that the system could not read, in files that are there.
     pub(super) ranges: Vec<Range<u64>>,
-    /// Runs that count as sound although no checksum of them is left.
+    /// Shards that count as sound although no checksum of them is left, and neighbours joined.
     pub(super) unknown: Vec<Range<u64>>,
 }
 
@@ -341,10 +341,8 @@ impl Worker {
                 total.ranges.push(bytes);
             }
         }
-        let checksums = checksums.iter().flatten().find(|checksums| checksums.of(column, 0).is_some());
-        if checksums.is_none() && !range.is_empty() {
-            total.unknown.push(range.clone());
-        }
+        let checksums: Vec<_> =
+            checksums.iter().flatten().filter_map(|own| Some((own, own.place_of(column)?))).collect();
         for (place, shard) in self.run.chunks_exact(shard_len).enumerate() {
             let number = column * at(geometry.run) + place;
             // Its bytes, counted from where those of the run begin.
@@ -356,8 +354,19 @@ impl Worker {
                 let after = body.suspects.partition_point(|suspect| suspect.end <= bytes.start);
                 body.suspects.get(after).is_some_and(|suspect| suspect.start < bytes.end)
             };
-            let has_changed = || match checksums.and_then(|checksums| checksums.of(column, place)) {
-                Some(checksum) => checksum != code::checksum(shard),
+            let mut known = checksums.iter().filter_map(|(own, first)| own.at(first + place)).peekable();
+            if known.peek().is_none() && !own.is_empty() && !is_unread {
+                match total.unknown.last_mut() {
+                    Some(last) if last.end == bytes.start => last.end = bytes.end,
+                    _ => total.unknown.push(bytes.clone()),
+                }
+            }
+            // A checksum beside some that cannot be read may be wrong itself: one that agrees is enough.
+            let mut has_changed = || match known.peek() {
+                Some(_) => {
+                    let checksum = code::checksum(shard);
+                    !known.any(|known| known == checksum)
+                }
                 None => is_suspect(),
             };
             if !own.is_empty() && (is_unread || has_changed()) {

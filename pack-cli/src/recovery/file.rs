@@ -38,6 +38,8 @@ pub(super) struct Digested {
 pub(super) struct Checksums<'a> {
     recovery: &'a Recovery,
     bytes: Vec<u8>,
+    /// Ranges of them that cannot be read.
+    unread: Vec<Range<usize>>,
 }
 
 impl Front {
@@ -112,13 +114,13 @@ impl RecoveryFile {
         &self.recovery
     }
 
-    /// Reads the checksums in the record of a codeword; `None` if they are damaged.
+    /// Reads the checksums in the record of a codeword, as far as they can be read; `None` if they have changed.
     pub(super) fn checksums(&self, codeword: u64) -> Option<Checksums<'_>> {
         let shards_len = wide(self.recovery.shards().count()) * u64::from(self.recovery.geometry.shard_len);
         let start = self.recovery.record_at(codeword)?.checked_add(shards_len)?;
         let mut bytes = vec![0; size(self.recovery.record_len().checked_sub(shards_len)?)];
-        readable::read(&self.file, &mut bytes, start);
-        Checksums::parse(&self.recovery, &bytes)
+        let unread = readable::read(&self.file, &mut bytes, start);
+        Checksums::parse(&self.recovery, &bytes, unread)
     }
 
     /// Passes the sound recovery shards of a codeword to `take`, with their numbers, until it returns false.
@@ -164,7 +166,7 @@ impl RecoveryFile {
             };
             let (data, rest) =
                 record.split_at_checked(shards * at(self.recovery.geometry.shard_len)).unwrap_or_default();
-            let checksums = Checksums::parse(&self.recovery, rest).ok_or_else(damaged)?;
+            let checksums = Checksums::parse(&self.recovery, rest, Vec::new()).ok_or_else(damaged)?;
             let mut own = data.chunks_exact(at(self.recovery.geometry.shard_len)).enumerate();
             let fill = rest.get(checksums.bytes.len() + 4..).unwrap_or_default();
             if !own.all(|(place, shard)| checksums.at(place) == Some(code::checksum(shard)))
@@ -243,22 +245,27 @@ pub(super) fn read_front(path: &Path, file: &File, recovery: &Recovery) -> Resul
 }
 
 impl<'a> Checksums<'a> {
-    /// Parses what follows the shards in a record; `None` if it is damaged.
-    fn parse(recovery: &'a Recovery, rest: &[u8]) -> Option<Self> {
+    /// Parses what follows the shards in a record. `None` if it has changed: then nothing tells which of them are right.
+    fn parse(recovery: &'a Recovery, rest: &[u8], unread: Vec<Range<usize>>) -> Option<Self> {
         let columns = wide(recovery.columns().count()) * u64::from(recovery.geometry.run);
         let count = size(wide(recovery.shards().count()) + columns);
         let (bytes, rest) = rest.split_at_checked(4 * count)?;
         let is_sound = code::checksum(bytes).to_le_bytes() == *rest.first_chunk()?;
-        is_sound.then(|| Self { recovery, bytes: bytes.to_vec() })
+        (is_sound || !unread.is_empty()).then(|| Self { recovery, bytes: bytes.to_vec(), unread })
     }
 
-    /// Returns the checksum of a data shard; `None` if only other files have it.
-    pub(super) fn of(&self, column: usize, shard: usize) -> Option<u32> {
+    /// Returns the place of the checksum of a column's first shard; `None` if only other files have those of this column.
+    pub(super) fn place_of(&self, column: usize) -> Option<usize> {
         let before = self.recovery.columns_before(column)?;
-        self.at(self.recovery.shards().count() + before * at(self.recovery.geometry.run) + shard)
+        Some(self.recovery.shards().count() + before * at(self.recovery.geometry.run))
     }
 
-    fn at(&self, place: usize) -> Option<u32> {
-        Some(u32::from_le_bytes(*self.bytes.get(4 * place..)?.first_chunk()?))
+    /// Returns the checksum at a place; `None` if it cannot be read.
+    pub(super) fn at(&self, place: usize) -> Option<u32> {
+        let (start, end) = (4 * place, 4 * place + 4);
+        if self.unread.iter().any(|unread| unread.start < end && start < unread.end) {
+            return None;
+        }
+        Some(u32::from_le_bytes(*self.bytes.get(start..)?.first_chunk()?))
     }
 }
