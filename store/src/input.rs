@@ -296,6 +296,13 @@ impl Input {
         }
     }
 
+    /// Returns the same bytes from their start, without opening them again; none for a pipe.
+    #[must_use]
+    pub fn again(&self) -> Option<Self> {
+        let origin = self.origin()?;
+        Some(Self { path: self.path.clone(), from: From::Origin(Arc::clone(origin)) })
+    }
+
     /// Returns the name for messages.
     #[must_use]
     pub fn path(&self) -> &Path {

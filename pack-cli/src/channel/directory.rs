@@ -142,20 +142,19 @@ impl Channel {
         row.map_or_else(Vec::new, |row| self.copies_of(row))
     }
 
-    /// Opens a file of the channel, at the first of its addresses that has it.
+    /// Opens a file of the channel, at the first of its addresses that has it. Returns its head, and what that was read from.
     ///
     /// # Errors
     /// Returns the error of the first address if it cannot be read from any, or is not the bundle that the list names.
-    pub fn open_file(&self, row: &ListedFile, limits: Limits) -> Result<Head, Error> {
+    pub fn open_file(&self, row: &ListedFile, limits: Limits) -> Result<(Head, Input), Error> {
         let path = self.path_of(row);
         if self.mirrors.is_empty() {
-            return self.check_file(row, &path, Input::open(&path)?.read_head(limits)?);
+            return self.check_file(row, Input::open(&path)?, limits);
         }
         let mut failed = None;
         for path in std::iter::once(path).chain(self.copies_of(row)) {
-            let head = Input::open_mirror(&path).and_then(|mut input| input.read_head(limits.clone()));
-            match head.and_then(|head| self.check_file(row, &path, head)) {
-                Ok(head) => return Ok(head),
+            match Input::open_mirror(&path).and_then(|input| self.check_file(row, input, limits.clone())) {
+                Ok(found) => return Ok(found),
                 Err(error) => {
                     failed.get_or_insert(error);
                 }
@@ -164,13 +163,14 @@ impl Channel {
         Err(failed.unwrap_or_else(|| Error::Usage("give the address of a channel".into())))
     }
 
-    fn check_file(&self, row: &ListedFile, path: &Path, head: Head) -> Result<Head, Error> {
+    fn check_file(&self, row: &ListedFile, mut input: Input, limits: Limits) -> Result<(Head, Input), Error> {
+        let head = input.read_head(limits)?;
         let identity = &head.root().identity;
         let (name, is_named) = (&self.list.list().name, identity.version == row.version);
         if identity.name != *name || !is_named || head.root_digest() != row.root_digest {
-            return Err(Error::unexpected(path, "is not the bundle that the channel's list names"));
+            return Err(Error::unexpected(input.path(), "is not the bundle that the channel's list names"));
         }
-        Ok(head)
+        Ok((head, input))
     }
 
     /// Returns what to read for the highest version in the list: its full bundle, or a full bundle with the deltas that lead from it to this version.

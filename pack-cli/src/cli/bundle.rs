@@ -27,6 +27,9 @@ pub(crate) struct BundleArg {
     /// The files of its volumes, if they were named one by one
     #[arg(skip)]
     pub(crate) volumes: Vec<PathBuf>,
+    /// What was opened already
+    #[arg(skip)]
+    pub(crate) opened: Option<Arc<Input>>,
     /// How the next volume comes to this path, if they come one by one.
     #[arg(skip)]
     pub(crate) next_volume: Option<(NextVolumeArgs, Show)>,
@@ -57,6 +60,9 @@ impl BundleArg {
         if let Some((next, show)) = &self.next_volume
             && let Some(input) = next.open(&self.bundle, *show)
         {
+            return Ok(input);
+        }
+        if let Some(input) = self.opened.as_ref().and_then(|input| input.again()) {
             return Ok(input);
         }
         if !self.volumes.is_empty() {

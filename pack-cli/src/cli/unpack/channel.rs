@@ -3,13 +3,14 @@
 use std::cell::Cell;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sealift::archive::ArchiveEncoder;
 use sealift::channel::{Channel, ListedFile};
 use sealift::fs::is_there;
 use sealift::trust::TargetKind;
 use sealift::unpack::is_half_updated;
-use sealift::{Error, is_address};
+use sealift::{Error, Input, is_address};
 use serde::Serialize;
 
 use super::Unpack;
@@ -62,10 +63,11 @@ impl Unpack {
                 if rows.is_empty() {
                     return self.say_unchanged(place, version, &list.name, refusal.is_some());
                 }
-                let refused = self.refused(channel, &way, &rows, &judge)?;
+                let mut opened = Vec::new();
+                let refused = self.refused(channel, &way, &rows, &judge, &mut opened)?;
                 let failed = match refused {
                     Some(refused) => Some(refused),
-                    None => self.take_way(channel, &way, &rows)?,
+                    None => self.take_way(channel, &way, &rows, opened)?,
                 };
                 let Some((number, path, failure)) = failed else { return Ok(()) };
                 several.say(&path, failure.kind(), &failure.message());
@@ -85,18 +87,23 @@ impl Unpack {
     }
 
     /// Returns the first bundle of a way that is not there, is another one, or must not be used. A server that cannot be reached, or a state that cannot
-    /// be read, is no reason for another way.
+    /// be read, is no reason for another way. `opened` takes what was opened, to be installed without asking the server again.
     fn refused(
         &self,
         channel: &Channel,
         way: &[usize],
         rows: &[&ListedFile],
         judge: &Judge,
+        opened: &mut Vec<Arc<Input>>,
     ) -> Result<Option<(usize, PathBuf, Failure)>, Failure> {
         for (row, number) in rows.iter().zip(way) {
             let path = channel.path_of(row);
-            let error = match channel.open_file(row, limits()).map(|head| judge.guard().judge(&head)) {
-                Ok(Ok(_)) => continue,
+            let found = channel.open_file(row, limits());
+            let error = match found.map(|(head, input)| judge.guard().judge(&head).map(|_| input)) {
+                Ok(Ok(input)) => {
+                    opened.push(input.into());
+                    continue;
+                }
                 Ok(Err(error)) if error.kind().is_none() => return Err(error.into()),
                 Err(Error::Io { doing, path, source }) if is_address(&path) && source.kind() != ErrorKind::NotFound => {
                     return Err(Error::Io { doing, path, source }.into());
@@ -132,13 +139,14 @@ impl Unpack {
         channel: &Channel,
         way: &[usize],
         rows: &[&ListedFile],
+        opened: Vec<Arc<Input>>,
     ) -> Result<Option<(usize, PathBuf, Failure)>, Failure> {
         let paths: Vec<PathBuf> = rows.iter().map(|row| channel.path_of(row)).collect();
         if self.dry_run && rows.len() > 1 {
             return self.say_chain(&paths, rows.iter().map(|row| row.len).sum()).map(|()| None);
         }
         let copies: Vec<Vec<PathBuf>> = rows.iter().map(|row| channel.copies_of(row)).collect();
-        let mut taken = self.take_chain_of(&paths, &copies);
+        let mut taken = self.take_chain_of(&paths, &copies, opened);
         match taken.as_mut().map_err(|failure| way.iter().zip(&paths).find(|(_, path)| failure.is_of(path))) {
             Ok(()) => Ok(None),
             Err(Some((number, path))) => {
@@ -151,12 +159,17 @@ impl Unpack {
 
     /// Installs bundles one after the other: each is an update of its own. The command of `--then` runs after the last.
     pub(super) fn take_chain(&mut self, paths: &[PathBuf]) -> Result<(), Failure> {
-        self.take_chain_of(paths, &[])
+        self.take_chain_of(paths, &[], Vec::new())
     }
 
-    /// As [`Self::take_chain`], with the other places of each.
-    fn take_chain_of(&mut self, paths: &[PathBuf], copies: &[Vec<PathBuf>]) -> Result<(), Failure> {
-        let mut copies = copies.iter();
+    /// As [`Self::take_chain`], with the other places of each, or what was opened of each.
+    fn take_chain_of(
+        &mut self,
+        paths: &[PathBuf],
+        copies: &[Vec<PathBuf>],
+        opened: Vec<Arc<Input>>,
+    ) -> Result<(), Failure> {
+        let (mut copies, mut opened) = (copies.iter(), opened.into_iter());
         let Some((last, before)) = paths.split_last() else { return Ok(()) };
         let (then, update, delete) = (self.then.take(), self.update, self.delete);
         let tree = self.target.as_deref().filter(|target| TargetKind::of(target).0 == TargetKind::Directory);
@@ -164,6 +177,8 @@ impl Unpack {
         let is_new = tree.map_or(Ok(false), |target| is_there(target).map(|there| !there))?;
         let mut step = |own: &mut Self, path: &PathBuf| {
             own.bundle = BundleArg::with_copies(path.clone(), copies.next().cloned().unwrap_or_default());
+            // Copies are opened together.
+            own.bundle.opened = opened.next().filter(|_| own.bundle.copies.is_empty());
             own.base = BaseArgs::default();
             let done = own.run_one();
             own.bundle.tell_of_copies(own.show);
