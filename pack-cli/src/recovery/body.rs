@@ -108,6 +108,14 @@ impl Lost {
         bytes.iter().sum()
     }
 
+    /// Adds a shard of which nothing tells whether it is sound.
+    fn add_unknown(&mut self, bytes: &Range<u64>) {
+        match self.unknown.last_mut() {
+            Some(last) if last.end == bytes.start => last.end = bytes.end,
+            _ => self.unknown.push(bytes.clone()),
+        }
+    }
+
     fn add(&mut self, other: Self) {
         let pairs =
             [(&mut self.bytes, other.bytes), (&mut self.unreadable, other.unreadable), (&mut self.gone, other.gone)];
@@ -296,13 +304,16 @@ impl Worker {
             return Ok((total, read));
         }
         let mut needed = lost.len();
-        for (file, checksums) in body.files.iter().zip(&checksums) {
-            let Some(checksums) = checksums.as_ref().filter(|_| needed > 0) else { continue };
-            file.shards(codeword, checksums, |number, shard| {
-                self.decoder.add_recovery_shard(number, shard).map_err(code::failed)?;
-                needed -= 1;
-                Ok(needed > 0)
-            })?;
+        // Shards of which nothing tells whether they are sound come last.
+        for is_checked in [true, false] {
+            for (file, checksums) in body.files.iter().zip(&checksums) {
+                let Some(checksums) = checksums.as_ref().filter(|_| needed > 0) else { continue };
+                file.shards(codeword, checksums, is_checked, |number, shard| {
+                    self.decoder.add_recovery_shard(number, shard).map_err(code::failed)?;
+                    needed -= 1;
+                    Ok(needed > 0)
+                })?;
+            }
         }
         if needed > 0 {
             let offset = lost.first().map_or(0, |shard| shard.range.start);
@@ -354,22 +365,20 @@ impl Worker {
                 let after = body.suspects.partition_point(|suspect| suspect.end <= bytes.start);
                 body.suspects.get(after).is_some_and(|suspect| suspect.start < bytes.end)
             };
-            let mut known = checksums.iter().filter_map(|(own, first)| own.at(first + place)).peekable();
-            if known.peek().is_none() && !own.is_empty() && !is_unread {
-                match total.unknown.last_mut() {
-                    Some(last) if last.end == bytes.start => last.end = bytes.end,
-                    _ => total.unknown.push(bytes.clone()),
-                }
-            }
-            // A checksum beside some that cannot be read may be wrong itself: one that agrees is enough.
-            let mut has_changed = || match known.peek() {
-                Some(_) => {
-                    let checksum = code::checksum(shard);
-                    !known.any(|known| known == checksum)
-                }
-                None => is_suspect(),
+            let known = || checksums.iter().filter_map(|(own, first)| Some((own.at(first + place)?, own.have_changed)));
+            let is_sound = || {
+                let checksum = code::checksum(shard);
+                known().any(|(known, _)| known == checksum)
             };
-            if !own.is_empty() && (is_unread || has_changed()) {
+            let mut is_lost = is_unread;
+            if !own.is_empty() && !is_unread && !is_sound() {
+                // Where checksums have changed, one that the shard does not match says nothing.
+                is_lost = known().any(|(_, have_changed)| !have_changed) || {
+                    total.add_unknown(&bytes);
+                    is_suspect()
+                };
+            }
+            if !own.is_empty() && is_lost {
                 body.count(&mut total.bytes, &bytes);
                 if is_unread {
                     body.count(&mut total.unreadable, &bytes);

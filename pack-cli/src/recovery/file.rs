@@ -40,6 +40,8 @@ pub(super) struct Checksums<'a> {
     bytes: Vec<u8>,
     /// Ranges of them that cannot be read.
     unread: Vec<Range<usize>>,
+    /// Whether some of them are wrong, and nothing tells which.
+    pub(super) have_changed: bool,
 }
 
 impl Front {
@@ -114,7 +116,7 @@ impl RecoveryFile {
         &self.recovery
     }
 
-    /// Reads the checksums in the record of a codeword, as far as they can be read; `None` if they have changed.
+    /// Reads the checksums in the record of a codeword, as far as they can be read.
     pub(super) fn checksums(&self, codeword: u64) -> Option<Checksums<'_>> {
         let shards_len = wide(self.recovery.shards().count()) * u64::from(self.recovery.geometry.shard_len);
         let start = self.recovery.record_at(codeword)?.checked_add(shards_len)?;
@@ -123,7 +125,8 @@ impl RecoveryFile {
         Checksums::parse(&self.recovery, &bytes, unread)
     }
 
-    /// Passes the sound recovery shards of a codeword to `take`, with their numbers, until it returns false.
+    /// Passes recovery shards of a codeword to `take`, with their numbers, until it returns false: those that their checksums show to be sound, or, unless
+    /// `is_checked`, those that can be read and of which nothing tells whether they are.
     ///
     /// # Errors
     /// Returns those of `take`.
@@ -131,15 +134,23 @@ impl RecoveryFile {
         &self,
         codeword: u64,
         checksums: &Checksums<'_>,
+        is_checked: bool,
         mut take: impl FnMut(usize, &[u8]) -> Result<bool, Error>,
     ) -> Result<(), Error> {
         let Some(start) = self.recovery.record_at(codeword) else { return Ok(()) };
         let shard_len = at(self.recovery.geometry.shard_len);
         let mut shards = vec![0; self.recovery.shards().count() * shard_len];
         // What cannot be read is zeros, which agree with a checksum only if they are right.
-        readable::read(&self.file, &mut shards, start);
+        let unread = readable::read(&self.file, &mut shards, start);
         for (place, (number, shard)) in self.recovery.shards().zip(shards.chunks_exact(shard_len)).enumerate() {
-            if checksums.at(place) == Some(code::checksum(shard)) && !take(at(number), shard)? {
+            let (begin, end) = (place * shard_len, (place + 1) * shard_len);
+            let is_read = !unread.iter().any(|unread| unread.start < end && begin < unread.end);
+            let is_wanted = match checksums.at(place) {
+                Some(checksum) if checksum == code::checksum(shard) => is_checked,
+                Some(_) => !is_checked && is_read && checksums.have_changed,
+                None => !is_checked && is_read,
+            };
+            if is_wanted && !take(at(number), shard)? {
                 break;
             }
         }
@@ -166,7 +177,8 @@ impl RecoveryFile {
             };
             let (data, rest) =
                 record.split_at_checked(shards * at(self.recovery.geometry.shard_len)).unwrap_or_default();
-            let checksums = Checksums::parse(&self.recovery, rest, Vec::new()).ok_or_else(damaged)?;
+            let checksums = Checksums::parse(&self.recovery, rest, Vec::new());
+            let checksums = checksums.filter(|checksums| !checksums.have_changed).ok_or_else(damaged)?;
             let mut own = data.chunks_exact(at(self.recovery.geometry.shard_len)).enumerate();
             let fill = rest.get(checksums.bytes.len() + 4..).unwrap_or_default();
             if !own.all(|(place, shard)| checksums.at(place) == Some(code::checksum(shard)))
@@ -245,13 +257,14 @@ pub(super) fn read_front(path: &Path, file: &File, recovery: &Recovery) -> Resul
 }
 
 impl<'a> Checksums<'a> {
-    /// Parses what follows the shards in a record. `None` if it has changed: then nothing tells which of them are right.
+    /// Parses what follows the shards in a record, of which these ranges cannot be read.
     fn parse(recovery: &'a Recovery, rest: &[u8], unread: Vec<Range<usize>>) -> Option<Self> {
         let columns = wide(recovery.columns().count()) * u64::from(recovery.geometry.run);
         let count = size(wide(recovery.shards().count()) + columns);
         let (bytes, rest) = rest.split_at_checked(4 * count)?;
         let is_sound = code::checksum(bytes).to_le_bytes() == *rest.first_chunk()?;
-        (is_sound || !unread.is_empty()).then(|| Self { recovery, bytes: bytes.to_vec(), unread })
+        let have_changed = !is_sound && unread.is_empty();
+        Some(Self { recovery, bytes: bytes.to_vec(), unread, have_changed })
     }
 
     /// Returns the place of the checksum of a column's first shard; `None` if only other files have those of this column.

@@ -165,6 +165,20 @@ fn checksums_that_can_be_read_count_where_others_cannot() {
 }
 
 #[test]
+fn checksums_that_have_changed_still_tell_what_is_sound() {
+    let desk = split("2");
+    for number in 1..=2 {
+        let mut bytes = desk.read(&format!("good/{}", recovery(number, 2)));
+        let at = bytes.len() - 3000;
+        bytes[at] ^= 1;
+        desk.write(&format!("parts/{}", recovery(number, 2)), bytes);
+    }
+    fs::remove_file(desk.path(&format!("parts/{}", volume(1)))).unwrap();
+    damage(&desk, &volume(2), 20..30);
+    repaired(&desk);
+}
+
+#[test]
 fn recovery_by_percent_is_for_that_share() {
     let desk = split("10%");
     let names = desk.names("good");
