@@ -258,12 +258,12 @@ impl Shared {
         if next.first().is_none_or(|first| !first.contains(offset)) {
             return;
         }
-        for segment in next {
-            let is_there = state
-                .segments
-                .iter()
-                .any(|(other, _)| *other == segment || (other.start <= segment.start && segment.end <= other.end));
-            if !is_there {
+        for mut segment in next {
+            // The first request often has the first of what is wanted.
+            while let Some((other, _)) = state.segments.iter().find(|(other, _)| other.contains(segment.start)) {
+                segment.start = other.end;
+            }
+            if segment.start < segment.end {
                 self.request(state, segment);
             }
         }
