@@ -128,13 +128,14 @@ fn volumes(report: &mut Report, text: &mut String, runs: usize, is_small: bool, 
     places.remove(&["DISK/parts"])
 }
 
-/// Returns a size of volumes that makes 20 of the bundle: its part of the chunks, head and layout, and room up to the next chunk's end.
+/// Returns a size of volumes that makes 20 of the bundle: its part of the chunks, what recovery volumes have in addition (checksums, about a
+/// twentieth), head and layout, and room up to the next chunk's end.
 fn volume_size(places: &Places) -> Result<u64> {
     let info: Value = Job::new("sealift info DISK/parts/os.sealift --json", places).json()?;
     let contents = &info["contents"];
     let front = number(contents, "head_bytes")? + number(contents, "layout_bytes")?;
     let body = number(contents, "file_bytes")?.saturating_sub(front);
-    Ok(body.div_ceil(VOLUMES) + front + number(contents, "largest_chunk_bytes")? + 4096)
+    Ok(body.div_ceil(VOLUMES) / 25 * 27 + front + number(contents, "largest_chunk_bytes")? + 4096)
 }
 
 /// Returns the files of the set, volumes first.
@@ -219,13 +220,15 @@ fn copies(report: &mut Report, text: &mut String, runs: usize, places: &Places) 
     let info: Value = Job::new("sealift info SCRATCH/tree.sealift --json", places).json()?;
     let [file_len, stored, chunks] = ["file_bytes", "chunks_bytes", "chunks"].map(|key| number(&info["contents"], key));
     let (file_len, stored, chunks) = (file_len?, stored?, chunks?);
+    // Several chunks lie between two that are damaged, so that no chunk is in both copies.
+    let hits = DAMAGED.min(chunks / 8).max(1);
     for (place, name) in (0..).zip(["a", "b"]) {
         let path = places.path(&format!("SCRATCH/{name}.sealift"));
         fs::copy(places.path("SCRATCH/tree.sealift"), &path)?;
         let file = File::options().read(true).write(true).open(path)?;
-        for hit in 0..DAMAGED {
+        for hit in 0..hits {
             // In the middle of every second of so many equal parts.
-            let at = file_len - stored + (2 * (2 * hit + place) + 1) * stored / (4 * DAMAGED);
+            let at = file_len - stored + (2 * (2 * hit + place) + 1) * stored / (4 * hits);
             let mut byte = [0];
             file.read_exact_at(&mut byte, at)?;
             file.write_all_at(&[!byte[0]], at)?;
