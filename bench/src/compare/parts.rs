@@ -267,7 +267,9 @@ fn copies(report: &mut Report, text: &mut String, runs: usize, places: &Places) 
 
 /// Returns how many ranges of each copy `verify` finds damaged.
 fn damaged_ranges(places: &Places) -> Result<[usize; 2]> {
-    let said = Job::new(VERIFY, places).output()?;
+    let done = Job::new(VERIFY, places).command()?.output().context("cannot start sealift")?;
+    let said = String::from_utf8_lossy(&done.stderr);
+    ensure!(done.status.success(), "two copies are not sound together:\n{said}");
     let lines: Vec<Value> = said.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
     let copies = lines.iter().filter_map(|line| line["copy"]["damaged"].as_array().map(Vec::len));
     <[usize; 2]>::try_from(copies.collect::<Vec<_>>()).ok().context("verify told of other copies")
