@@ -8,13 +8,10 @@ use super::report::Report;
 use super::web::Web;
 use super::{devices, ebuilds, following, publishing};
 
-/// Categories of the small form of a tree of packages.
-pub(super) const FEW_CATEGORIES: u64 = 4;
-
 pub(crate) fn add(report: &mut Report, is_small: bool, places: &Places) -> Result<()> {
     let web = Web::start(places)?;
     following::add(report, &web, is_small, places)?;
-    publishing::add(report, if is_small { FEW_CATEGORIES } else { ebuilds::CATEGORIES }, places)?;
+    publishing::add(report, if is_small { ebuilds::FEW_CATEGORIES } else { ebuilds::CATEGORIES }, places)?;
     devices::add(report, &web, places)?;
     places.remove(&["SCRATCH/www", "SCRATCH/days"])
 }

@@ -11,6 +11,8 @@ use crate::random::Random;
 
 /// Categories of a tree of 36,000 files.
 pub(crate) const CATEGORIES: u64 = 60;
+/// And of one to try things on.
+pub(crate) const FEW_CATEGORIES: u64 = 4;
 const PACKAGES: u64 = 150;
 const VERSIONS: usize = 3;
 /// Time of the files that no step changed, in seconds since 1970.

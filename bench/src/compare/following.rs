@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use xtask::shell::renew;
 
-use super::channel::FEW_CATEGORIES;
 use super::job::{Job, Usage, run_all};
 use super::line;
 use super::places::Places;
@@ -94,7 +93,7 @@ fn trees(is_small: bool, places: &Places) -> Result<(PathBuf, PathBuf)> {
     let [old, new] = ["SCRATCH/follow-old", "SCRATCH/follow-new"].map(|word| places.path(word));
     for (tree, weeks) in [(&old, 0), (&new, 1)] {
         renew(tree)?;
-        ebuilds::write(tree, FEW_CATEGORIES, &ebuilds::WEEKLY, weeks)?;
+        ebuilds::write(tree, ebuilds::FEW_CATEGORIES, &ebuilds::WEEKLY, weeks)?;
     }
     Ok((old, new))
 }
