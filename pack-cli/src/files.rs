@@ -8,14 +8,14 @@ use std::ops::Range;
 #[cfg(feature = "pack")]
 use parking_lot::Mutex;
 use rustix::fs::Advice;
+#[cfg(feature = "pack")]
+use sealift_container::ReadAt;
 use sealift_format::num::size;
 #[cfg(feature = "pack")]
 use sealift_format::num::wide;
 use sealift_format::{BaseObject, Bundle, Chunk, Object, Row};
 use sealift_store::Medium;
 use sealift_store::base::{BaseReader, Bases, number_of};
-#[cfg(feature = "pack")]
-use sealift_store::container::ReadAt;
 use sealift_verify::content::{ChunkDecoder, Portion, overlap};
 
 use crate::{Error, Input};

@@ -21,12 +21,12 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use sealift_container::{Anatomy, Blocks, ContainerFault, Content, Limits, Member, ReadAt};
 use sealift_format::num::{up_to, wide};
 use sealift_format::walk::pairs;
 use sealift_format::{Bundle, InodeKind, Object, Row};
 use sealift_store::address::reading;
 use sealift_store::base::{Bases, GivenBases};
-use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Limits, Member, ReadAt};
 use sealift_verify::escape;
 
 use crate::cat::Contents;

@@ -236,8 +236,8 @@ pub use sealift_store::install::{ImportStats, InstallStats, RefValue, SetRef, im
 pub use sealift_store::{
     ArchiveFault, Aspect, ChangeMedium, Child, Class, CommitSpec, CopyStats, DamagedRange, DirId, Error, FileFault,
     ImageFault, Input, Keeps, LeftRun, Media, Medium, Metadata, NewNode, Node, NodeId, NodeKind, OpenBundle,
-    OpenVolume, Origin, Phase, Progress, RecordFault, RecoveryFault, RepoFault, SlotFault, Snapshot, Times, Tree,
-    Unopened, Visited, VolumeFault, VolumeSet, WantedVolume, base, by_set, has_only_volumes, is_address,
+    OpenVolume, Origin, Phase, Progress, RecordFault, RecoveryFault, RepoFault, SlotFault, Snapshot, TarFault, Times,
+    Tree, Unopened, Visited, VolumeFault, VolumeSet, WantedVolume, base, by_set, has_only_volumes, is_address,
     is_damaged_copy, seal, source, without_secrets,
 };
 pub use sealift_verify::content::ContentError;

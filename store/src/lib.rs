@@ -15,8 +15,6 @@ pub mod audit;
 pub mod base;
 #[cfg(feature = "composefs")]
 pub mod composefs;
-#[cfg(feature = "container")]
-pub mod container;
 pub mod contents;
 pub mod delivery;
 pub mod directory;
@@ -59,5 +57,6 @@ pub use origin::{
 };
 pub use ostree::CommitSpec;
 pub use progress::{Phase, Progress, Snapshot};
+pub use sealift_container::tar::TarFault;
 pub use sealift_format::{Bundle, Head, Kind, Limits, Request};
 pub use tree::{Child, DirId, Metadata, NewNode, Node, NodeId, NodeKind, Tree, Visited};

@@ -1,6 +1,7 @@
 //! The bodies of the fuzz targets. Errors are fine; a panic or a broken promise is a bug. `cargo test` replays the corpora through them.
 
 use sealift::order::OrderProfile;
+use sealift_container::{Anatomy, Blocks, Content, Limits as ContainerLimits, ReadAt as _};
 use sealift_format::difference::{NewContent, Op, Reference};
 use sealift_format::ostree::{Commit, Dictionary, DirTree, Summary, dirmeta, file, ostreemeta};
 use sealift_format::volume::{front_len, stored_chunks};
@@ -9,7 +10,6 @@ use sealift_format::{
     InodeKind, Kind, Layout, Limits, Objects, OsTree, Part, Preamble, RecipeSums, Recovery, Request, Root, Row,
     SignedList, Volume, check_frame, data_len, frame_window, maxima, verity,
 };
-use sealift_store::container::{self, Anatomy, Blocks, Content, ReadAt as _};
 use sealift_verify::dm_verity::{HEAD_LEN, HashTree, Superblock, find_superblock, superblock_range};
 use sealift_verify::kernel_signature::sign::{KernelCertificate, KernelKey};
 use sealift_verify::kernel_signature::{LEN_MAX, check};
@@ -578,7 +578,7 @@ pub fn dm_verity(data: &[u8]) {
 
 /// Whatever is taken apart keeps the promises of its type, which are checked inside; what is read of it is of the stated length or an error.
 pub fn container(data: &[u8]) {
-    let mut limits = container::Limits::default();
+    let mut limits = ContainerLimits::default();
     (limits.work, limits.memory, limits.decoded) = (16 << 20, 16 << 20, 4 << 20);
     let Ok(Some(anatomy)) = Anatomy::of(&data, &limits) else { return };
     let blocks = Blocks::new(&data, &anatomy);

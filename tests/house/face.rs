@@ -13,6 +13,7 @@ const CRATES: &[(&str, &str)] = &[
     ("sealift", "pack-cli/src"),
     ("sealift_store", "store/src"),
     ("sealift_verify", "verify/src"),
+    ("sealift_container", "container/src"),
     ("sealift_format", "format/src"),
 ];
 

@@ -12,6 +12,7 @@ use syn::visit::{Visit, visit_item_mod};
 const CRATES: &[&str] = &[
     "format/src",
     "verify/src",
+    "container/src",
     "store/src",
     "pack-cli/src",
     "pack-cli/src/cli",

@@ -10,7 +10,16 @@ const PAGES: &[(&str, &[&str])] = &[
     ("SECURITY.md", &[]),
     (
         "docs/architecture.md",
-        &["format/src", "verify/src", "wasm/src", "wasm/npm/src", "wasm/npm/src/page", "store/src", "pack-cli/src"],
+        &[
+            "format/src",
+            "verify/src",
+            "container/src",
+            "wasm/src",
+            "wasm/npm/src",
+            "wasm/npm/src/page",
+            "store/src",
+            "pack-cli/src",
+        ],
     ),
     ("README.md", &[]),
 ];

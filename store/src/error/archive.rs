@@ -1,5 +1,7 @@
 //! Why an archive cannot be packed.
 
+use sealift_container::tar::TarFault;
+
 /// The reason why an archive cannot be packed. Names in it are escaped, since they are not trusted yet.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -24,18 +26,15 @@ pub enum ArchiveFault {
     /// A fault specific to one archive format, as its reader words it.
     #[error("{0}")]
     Form(String),
-    /// A header is invalid.
-    #[error("not a tar archive, or a damaged one: the checksum of a header is wrong")]
-    Checksum,
+    /// A header of a tar archive cannot be read.
+    #[error(transparent)]
+    Tar(#[from] TarFault),
     /// A number is malformed or out of range.
     #[error("not a tar archive, or a damaged one: the {field} is not a valid number")]
     Number {
         /// The number's field.
         field: &'static str,
     },
-    /// An extended header is malformed.
-    #[error("malformed extended header")]
-    Pax,
     /// A record of an extended header has an invalid value.
     #[error("invalid value of {keyword} in an extended header")]
     PaxValue {

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::io;
 
 use parking_lot::Mutex;
+use sealift_container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt};
 use sealift_format::num::{at, fit, size, up_to, wide};
 use sealift_format::{BaseObject, CODED_MAX, DEPTH_MAX, RecipeCodec, Row, Rows};
 use sealift_store::base::{BaseReader, Bases};
-use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part, ReadAt};
 use sealift_store::source::LeafSource;
 
 use super::bodies::{bodies_of, codec_of, decoded};

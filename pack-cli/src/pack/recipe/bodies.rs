@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use sealift_container::{Block, BlockCodec, Hint, PlainLen};
 use sealift_format::num::size;
 use sealift_format::{Bzip2, CODED_MAX, Coder, Filled, Lz4, RecipeCodec};
-use sealift_store::container::{Block, BlockCodec, Hint, PlainLen};
 use sealift_store::recipe::decode;
 
 use super::deflate::{candidates as deflaters, gzip_body};

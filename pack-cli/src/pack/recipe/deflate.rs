@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use sealift_container::{BlockCodec, Hint};
 use sealift_format::{Coder, Zlib};
-use sealift_store::container::{BlockCodec, Hint};
 
 /// The CRC and the length at the end of a gzip member.
 const GZIP_TRAILER_LEN: usize = 8;

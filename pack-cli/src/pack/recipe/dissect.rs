@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 
+use sealift_container::{Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Hint, Part, ReadAt};
 use sealift_format::CODED_MAX;
 use sealift_format::num::{at, size, up_to, wide};
-use sealift_store::container::{Anatomy, Block, BlockCodec, Blocks, ContainerFault, Content, Hint, Part, ReadAt};
 use sealift_store::source::LeafSource;
 use sealift_store::threads::parallel::map;
 

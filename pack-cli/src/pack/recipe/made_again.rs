@@ -4,9 +4,9 @@
 use std::fs::{self, File};
 use std::process::Command;
 
+use sealift_container::{Anatomy, Blocks, Content, Kind, Limits, ReadAt};
 use sealift_desk::{has, noise, out, skipped};
 use sealift_format::num::up_to;
-use sealift_store::container::{Anatomy, Blocks, Content, Kind, Limits, ReadAt};
 
 use tempfile::TempDir;
 

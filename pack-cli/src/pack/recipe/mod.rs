@@ -19,9 +19,9 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
+use sealift_container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part as MemberPart, ReadAt};
 use sealift_format::DEPTH_MAX;
 use sealift_format::num::{self, at, up_to, wide};
-use sealift_store::container::{Anatomy, Blocks, ContainerFault, Content, Kind, Limits, Part as MemberPart, ReadAt};
 use sealift_store::contents::tasks::{Item, Part};
 use sealift_store::source::{LeafSource, OpenCache, OpenContent, Source};
 use sealift_store::threads::parallel::map_with;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use parking_lot::Mutex;
+use sealift_container::{Block, BlockCodec, Hint};
 use sealift_format::Coder;
 use sealift_format::num::wide;
-use sealift_store::container::{Block, BlockCodec, Hint};
 use sealift_store::recipe::encode;
 
 use super::bodies::{Body, bodies_of};

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io;
 
+use sealift_container::ReadAt;
 use sealift_format::num::{up_to, wide};
-use sealift_store::container::ReadAt;
 use sealift_store::contents::tasks::Item;
 use sealift_store::source::{LeafSource, OpenCache, Source};
 use sealift_store::threads::parallel::map_with;

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use sealift_container::Hint;
 use sealift_format::{Coder, Zstd, ZstdStream};
-use sealift_store::container::Hint;
 
 const MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// All levels, those first that programs use unless they are told otherwise.

@@ -81,8 +81,8 @@ impl Archive {
         self.len
     }
 
-    pub(in crate::source) fn fault(&self, offset: u64, fault: ArchiveFault) -> Error {
-        Error::Archive { path: self.path.clone(), offset, fault: Box::new(fault) }
+    pub(in crate::source) fn fault(&self, offset: u64, fault: impl Into<ArchiveFault>) -> Error {
+        Error::Archive { path: self.path.clone(), offset, fault: Box::new(fault.into()) }
     }
 
     pub(in crate::source) fn changed(&self) -> Error {

@@ -1,9 +1,9 @@
 //! The members of a tar archive in order, each with its extended headers applied.
 
+use sealift_container::tar::{BLOCK_LEN, Extent, Header, decimal, more_sparse, until_nul};
 use sealift_format::Device;
 use sealift_format::num;
 
-use super::header::{BLOCK_LEN, Extent, Header, decimal, more_sparse, until_nul};
 use super::pax::{PATH_LEN_MAX, Pax};
 use super::window::Window;
 use crate::acl;
@@ -125,9 +125,9 @@ impl<'a> Members<'a> {
         let path = pax.sparse.name.take().or(pax.path.take()).or(extensions.path).unwrap_or_else(|| header.name());
         let link_path = pax.link_path.take().or(extensions.link_path);
         let link_path = link_path.unwrap_or_else(|| header.link_name().to_vec());
-        let fault = |fault| self.archive.fault(at, fault);
+        let fault = |fault: ArchiveFault| self.archive.fault(at, fault);
         // POSIX: the record's size overrides the header's.
-        let size = pax.size.map_or_else(|| header.size(), Ok).map_err(fault)?;
+        let size = pax.size.map_or_else(|| header.size(), Ok).map_err(|stated| fault(stated.into()))?;
         let device = || -> Result<Device, ArchiveFault> {
             Ok(Device {
                 major: pax.major.map_or_else(|| header.major(), Ok)?,

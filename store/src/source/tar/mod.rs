@@ -4,9 +4,8 @@
 //! capabilities contain, and so loses sizes and paths after them; `tar-core` (0.1.0) uses the wrong size for a sparse file of version 1.0 with a
 //! size record; neither supports times before 1970.
 
-pub(crate) mod header;
 mod members;
-pub(crate) mod pax;
+mod pax;
 mod window;
 
 use super::SourceOptions;

@@ -1,9 +1,10 @@
 //! Reads a tar archive's headers block by block.
 
-use super::header::Block;
+use sealift_container::tar::Block;
+use sealift_format::num;
+
 use crate::Error;
 use crate::source::archive::{Archive, ArchiveFault};
-use sealift_format::num;
 
 /// Bytes read at once at a header: the extended header's blocks and the member's own.
 const WINDOW_LEN: usize = 4096;

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 
+use sealift_container::{Anatomy, ContainerFault, Kind, Limits, Member, Part, Window};
 use sealift_format::num::{at, wide};
 use sealift_store::OrderFault;
-use sealift_store::container::{Anatomy, ContainerFault, Kind, Limits, Member, Part, Window};
 use sealift_store::kept_order::UsedRanges;
 
 use super::Fault;
