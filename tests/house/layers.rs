@@ -18,6 +18,7 @@ const CRATES: &[&str] = &[
     "pack-cli/src/cli",
     "nbdkit/src",
     "wasm/src",
+    "wasm/inside/src",
     "xtask/src",
     "bench/src",
 ];

@@ -34,7 +34,7 @@ import type { BundleSource, Damage, Doubt, Head, Kind, Place, Policy, Progress, 
  * - `variant`: `compact` shows one row for each bundle and folds the rest, `full` shows all; the default is `compact` in a form, and `full` elsewhere.
  * - It is dark where the page is: set `color-scheme: light dark` in the page's style, or in its `<meta name="color-scheme">`.
  * - `hide`: any of `chooser address settings layout`.
- * - `wasm-url`, `worker-url`: the URLs of the package's parts, for bundlers that do not find them: see the README.
+ * - `wasm-url`, `worker-url`, `inside-url`: the URLs of the package's parts, for bundlers that do not find them: see the README.
  * - `multiple`: accepts several bundles, each with its own verdict. A delta and its bases are one: the bases are only read. One that is older than
  *   another of the same name is left aside.
  * - `name`, `required`, `disabled`, `form`: as for any form field.

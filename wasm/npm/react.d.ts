@@ -21,6 +21,7 @@ interface VerifierAttributes {
   "base-src"?: string;
   "wasm-url"?: string;
   "worker-url"?: string;
+  "inside-url"?: string;
 }
 
 type VerifierEvents = { [Name in keyof SealiftEventMap as `on${Name}`]?: (event: SealiftEventMap[Name]) => void };

@@ -121,6 +121,8 @@ export interface Places {
   wasmUrl?: string | URL;
   /** The URL of src/worker.js, or of the module that a bundler makes from it. Default: the same. */
   workerUrl?: string | URL;
+  /** The URL of pkg/sealift_inside_bg.wasm, which `inside` of an open bundle loads. Default: as for `wasmUrl`. */
+  insideUrl?: string | URL;
 }
 
 export interface OpenOptions extends Policy, Places {
@@ -344,6 +346,52 @@ export interface Entry {
   children?: number;
 }
 
+/** An image, an archive or a compressed file in a bundle. What is in a compressed file is opened with it. */
+export interface Container {
+  /** What it is: squashfs, erofs, ext4, fat, gpt, mbr, iso9660, cpio, tar, ar, zip, pe, appimage, gzip, xz, zstd, lz4 or bzip2. */
+  readonly kind: string;
+  /** Entries of its root. */
+  readonly entries: number;
+  /** Returns `count` entries of a directory from `from` on; all by default. The root is directory 0. */
+  children(directory?: number, from?: number, count?: number): Promise<InnerEntry[]>;
+  /** Opens a file. What is damaged in it rejects when it is read. */
+  open(entry: InnerEntry, signal?: AbortSignal): Promise<ReadableStream<Uint8Array>>;
+  /** Returns bytes of a file, fewer if it ends before. */
+  read(entry: InnerEntry, offset: number, length: number, signal?: AbortSignal): Promise<Uint8Array>;
+  /** Writes a file to a handle, in browsers only. */
+  write(entry: InnerEntry, handle: FileHandleOfPage, options?: WriteOptions): Promise<void>;
+  /** As `inside` of a bundle, for a file in this container. */
+  inside(entry: InnerEntry, options?: { signal?: AbortSignal }): Promise<Container | Opaque | undefined>;
+}
+
+/** A container that is not taken apart. */
+export interface Opaque {
+  /** Why: it is damaged, uses a feature that is not known, or takes more memory or time than it may. */
+  readonly opaque: string;
+}
+
+/**
+ * A file, a directory or a symbolic link in a container. Partitions of a disk are files with their numbers as names, and the content of a compressed
+ * file is one without a name.
+ */
+export interface InnerEntry {
+  /** For display, escaped like the program's output. */
+  name: string;
+  /** The whole path in the container, for display. */
+  shown: string;
+  /** The same as in `Entry`. */
+  path: string;
+  type: "file" | "dir" | "symlink";
+  /** Of files: the number of the file. Names with equal numbers are hard links. */
+  file?: number;
+  size?: number;
+  /** Of symbolic links, escaped for display. */
+  target?: string;
+  /** Of directories: the number to pass to `children`, and the number of entries. */
+  directory?: number;
+  children?: number;
+}
+
 /** A change of a name that a delta bundle lists. */
 export interface Edit {
   ref: string;
@@ -461,6 +509,11 @@ export interface Bundle {
   open(what: string | Uint8Array | Entry): Promise<ReadableStream<Uint8Array>>;
   /** Returns bytes of a file, fewer if it ends before. Reads only the chunks that hold them, and rejects as `open` does. */
   read(what: string | Uint8Array | Entry, offset: number, length: number): Promise<Uint8Array>;
+  /**
+   * Opens an image, an archive or a compressed file, to list and read the files in it; `undefined` if the file is none of a known kind. Rejects as `open`
+   * does.
+   */
+  inside(what: string | Uint8Array | Entry, options?: { signal?: AbortSignal }): Promise<Container | Opaque | undefined>;
   /** Writes a file to a handle, in browsers only: a large file takes less memory than with `open`. */
   write(entry: Entry, handle: FileHandleOfPage, options?: WriteOptions): Promise<void>;
   close(): void;

@@ -17,8 +17,10 @@ export async function example(file: File, { openBundle, verify }: typeof types):
   const [main] = await bundle.refs();
   const [first] = await bundle.children(main.directory, 0, 1);
   const text = await new Response(await bundle.open(first)).text();
+  const image = await bundle.inside(first, { signal: AbortSignal.timeout(1000) });
+  const within = image && "kind" in image ? await image.read((await image.children(0, 0, 1))[0], 0, 9) : image?.opaque;
   bundle.close();
   // @ts-expect-error: a policy that is mistyped would be another one
   await verify(file, { allowUnsinged: true });
-  return `${head.name} ${head.version} ${verdict.trusted} ${summary.entries} ${listed} ${text}`;
+  return `${head.name} ${head.version} ${verdict.trusted} ${summary.entries} ${listed} ${text} ${within}`;
 }

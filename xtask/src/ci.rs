@@ -28,7 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     Step { name: "clippy-wasm", action: Lines(&[
-        "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-container -p sealift-wasm -- -D warnings",
+        "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-container -p sealift-wasm -p sealift-inside -- -D warnings",
     ]) },
     Step { name: "features", action: Lines(&[
         "cargo clippy --locked -p sealift -- -D warnings",

@@ -15,17 +15,20 @@ use crate::tools;
 /// The folder of the package's compiled part, which git ignores.
 const OUT: &str = "wasm/npm/pkg";
 
-/// The part of the package that cargo builds, and the resulting file.
+/// The part of a crate that cargo builds, and the resulting file.
 struct Module {
     part: &'static [&'static str],
     file: &'static str,
 }
 
-const READER: Module = Module { part: &["--lib"], file: "sealift_wasm.wasm" };
-const BARE: Module = Module { part: &["--example", "bare"], file: "examples/bare.wasm" };
+const READER: Module = Module { part: &["--package", "sealift-wasm", "--lib"], file: "sealift_wasm.wasm" };
+/// What looks into images, which a page loads only when somebody opens one.
+const INSIDE: Module = Module { part: &["--package", "sealift-inside", "--lib"], file: "sealift_inside.wasm" };
+const BARE: Module = Module { part: &["--package", "sealift-wasm", "--example", "bare"], file: "examples/bare.wasm" };
 
-/// Maximum size of the compressed module, as a server sends it.
+/// Maximum sizes of the compressed modules, as a server sends them.
 const MAX_GZIPPED: usize = 200_000;
+const MAX_INSIDE_GZIPPED: usize = 200_000;
 
 /// A panic ends the instance without a message, as before, but the code that formats messages is not compiled. This requires compiling the standard
 /// library too. The flags are not stable yet; `RUSTC_BOOTSTRAP` lets the pinned compiler accept them without nightly.
@@ -48,7 +51,16 @@ pub fn build() -> Result<()> {
     prepare()?;
     let gzipped = compile(&READER, Path::new(OUT))?;
     ensure!(gzipped <= MAX_GZIPPED, "it is to be at most {MAX_GZIPPED} bytes gzipped");
-    allow_instances(&Path::new(OUT).join("sealift_wasm"))?;
+    let inside = target_dir()?.join("web/inside");
+    let gzipped = compile(&INSIDE, &inside)?;
+    ensure!(gzipped <= MAX_INSIDE_GZIPPED, "it is to be at most {MAX_INSIDE_GZIPPED} bytes gzipped");
+    for entry in fs::read_dir(&inside)? {
+        let path = entry?.path();
+        fs::copy(&path, Path::new(OUT).join(path.file_name().unwrap_or_default()))?;
+    }
+    for name in ["sealift_wasm", "sealift_inside"] {
+        allow_instances(&Path::new(OUT).join(name))?;
+    }
     pack()
 }
 
@@ -97,7 +109,7 @@ fn compile(module: &Module, out: &Path) -> Result<usize> {
     let flags = format!("target.{target}.rustflags={flags:?}");
     // RUSTFLAGS would replace the target's flags in .cargo/config.toml; flags in --config are added to them.
     run(Command::new("cargo")
-        .args(["build", "--locked", "--profile", "wasm", "--target", target, "--package", "sealift-wasm"])
+        .args(["build", "--locked", "--profile", "wasm", "--target", target])
         .args(module.part)
         .args(["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_for_size"])
         .args(["--config", &flags])

@@ -1,6 +1,7 @@
 // A bundle that was opened, and its check by workers.
 
 import { ofBase, SealiftError } from "./errors.js";
+import { lookInto } from "./inside.js";
 import { Line } from "./line.js";
 import { Opening, startFirst } from "./opening.js";
 import { mostReads, RunCheck, runsOf } from "./run-check.js";
@@ -53,8 +54,8 @@ function refuse({ error }) {
  * @param {(verdict: import("../types.js").Verdict) => void} judged
  */
 async function open(given, options, judged) {
-  const { signal, onHead, onWait, wasmUrl, workerUrl, memory, ...policy } = known(options);
-  const places = { wasmUrl, workerUrl };
+  const { signal, onHead, onWait, wasmUrl, workerUrl, insideUrl, memory, ...policy } = known(options);
+  const places = { wasmUrl, workerUrl, insideUrl };
   const line = new Line(onWait);
   signal?.throwIfAborted();
   const source = await until(signal, openSource(given, signal, line));
@@ -143,7 +144,7 @@ export async function digestsOf(volumes, places, signal) {
 }
 
 const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
-const OTHER_OPTIONS = ["signal", "onHead", "onWait", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl"];
+const OTHER_OPTIONS = ["signal", "onHead", "onWait", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl", "insideUrl"];
 
 /**
  * Rejects unknown options: ignoring a mistyped name would change the policy.
@@ -480,6 +481,18 @@ export class Bundle {
       read.push((await this.#readPart(parts[at])).subarray(Math.max(0, offset - start), end - start));
     }
     return new Uint8Array(await new Blob(/** @type {BlobPart[]} */ (read)).arrayBuffer());
+  }
+
+  /**
+   * Opens an image, an archive or a compressed file, to list and read the files in it. Only checked bytes are read. If the bundle must not be used, throws
+   * the verdict's error; of a file that recipes make, one with the code "unsupported".
+   * @param {string | Uint8Array | import("../types.js").Entry} what `[REF:]PATH`, or an entry.
+   * @param {{ signal?: AbortSignal }} [options]
+   */
+  async inside(what, { signal } = {}) {
+    const { size } = await this.#parts(what);
+    const { insideUrl } = this.#opening.places ?? {};
+    return lookInto(this.#keeper, size, (offset, length) => this.read(what, offset, length), insideUrl, signal);
   }
 
   /**

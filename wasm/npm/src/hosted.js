@@ -1,5 +1,6 @@
 // A reader of a worker, whose functions are called by messages.
 
+import { instantiate as instantiateInside } from "../pkg/sealift_inside.js";
 import { instantiate } from "../pkg/sealift_wasm.js";
 import { giveBack, litter, takeSpare } from "./blobs.js";
 import { ofBase, SealiftError } from "./errors.js";
@@ -48,6 +49,8 @@ export class Hosted {
   #unhashed = new Map();
   /** The files being written, by the numbers that their writers assigned. @type {Map<number, Out>} */
   #written = new Map();
+  /** The files that are looked into, each in an instance of its own, by the numbers that were assigned. @type {Map<number, any>} */
+  #insides = new Map();
   #stopped = new AbortController();
   /** Chunks are checked in the order of the requests, regardless of the order in which bytes arrive. */
   #turn = Promise.resolve();
@@ -305,6 +308,41 @@ export class Hosted {
     this.#written.delete(number);
     rest();
     await (isWhole ? to?.close() : to?.abort());
+  }
+
+  /**
+   * Begins to look into a file of the bundle.
+   * @param {number} number
+   * @param {WebAssembly.Module} module
+   * @param {number} length
+   */
+  beginInside(number, module, length) {
+    this.#insides.set(number, new (instantiateInside(module).Inside)(length));
+  }
+
+  /**
+   * Calls a function for a file that is looked into.
+   * @param {number} number
+   * @param {string} name
+   * @param {unknown[]} args
+   */
+  inside(number, name, args) {
+    return this.#insides.get(number)[name](...args);
+  }
+
+  /**
+   * Gives it bytes that a call lacked.
+   * @param {number} number
+   * @param {number} offset
+   * @param {Uint8Array} bytes
+   */
+  giveInside(number, offset, bytes) {
+    this.#insides.get(number).give(offset, bytes);
+  }
+
+  /** @param {number} number */
+  endInside(number) {
+    this.#insides.delete(number);
   }
 
   /** Frees the buffers that were kept for the next read. */

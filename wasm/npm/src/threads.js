@@ -25,10 +25,27 @@ const digests = new Map();
  * @param {string | URL} [wasmUrl] Its URL, if it is not beside this module.
  */
 export function code(wasmUrl) {
-  const url = place(wasmUrl);
+  return codeAt(place(wasmUrl), "the reader's code", "the option wasmUrl or the attribute wasm-url");
+}
+
+/**
+ * Returns the code that looks into images, archives and compressed files.
+ * @param {string | URL} [insideUrl] Its URL, if it is not beside this module.
+ */
+export async function codeInside(insideUrl) {
+  const url = insideUrl === undefined ? new URL("../pkg/sealift_inside_bg.wasm", import.meta.url) : absolute(insideUrl);
+  return (await codeAt(url, "the code that looks into images", "the option insideUrl or the attribute inside-url")).module;
+}
+
+/**
+ * @param {URL} url
+ * @param {string} what
+ * @param {string} where What sets its address.
+ */
+function codeAt(url, what, where) {
   const known = compiled.get(url.href);
   if (known) return known;
-  const module = load(url);
+  const module = load(url, what, where);
   compiled.set(url.href, module);
   module.catch(() => compiled.delete(url.href));
   return module;
@@ -47,10 +64,14 @@ export function codeDigest(wasmUrl) {
   return digests.get(place(wasmUrl).href);
 }
 
-/** @param {URL} url */
-async function load(url) {
+/**
+ * @param {URL} url
+ * @param {string} what
+ * @param {string} where
+ */
+async function load(url, what, where) {
   const failed = (/** @type {unknown} */ why) =>
-    new Error(`the reader's code at ${url} cannot be loaded: ${why}; the option wasmUrl or the attribute wasm-url sets its address`);
+    new Error(`${what} at ${url} cannot be loaded: ${why}; ${where} sets its address`);
   let bytes;
   try {
     bytes = isNode && url.protocol === "file:" ? await (await node("fs/promises")).readFile(url) : await fetched(url);

@@ -39,7 +39,7 @@ const UNCHECKED = /** @satisfies {Partial<Facts>} */ ({
  * @typedef {object} Listener
  * @property {(name: string | undefined) => Promise<Policy>} policy The policy for bundles of a name; rejects if it is not available.
  * @property {() => Base[]} bases The bases for checking a delta, as far as the page names them.
- * @property {() => { wasmUrl?: string, workerUrl?: string }} places The URLs of the package's parts.
+ * @property {() => { wasmUrl?: string, workerUrl?: string, insideUrl?: string }} places The URLs of the package's parts.
  * @property {(check: Check) => void} started Bytes are read from now on.
  * @property {(check: Check) => void} changed The facts about the bundle changed.
  * @property {(check: Check, progress: Progress) => void} progressed

@@ -31,7 +31,7 @@ const present = new Set();
 /** Its attributes, events and functions are documented in ../../element.d.ts. */
 export class SealiftVerifier extends ElementBase {
   static formAssociated = true;
-  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", "variant", "wasm-url", "worker-url", ...POLICY_ATTRIBUTES];
+  static observedAttributes = ["src", "base-src", "deep", "hide", "multiple", "required", "name", "variant", "wasm-url", "worker-url", "inside-url", ...POLICY_ATTRIBUTES];
 
   #internals = this.attachInternals();
   #root = this.attachShadow({ mode: "open", delegatesFocus: true });
@@ -133,7 +133,7 @@ export class SealiftVerifier extends ElementBase {
     if (POLICY_ATTRIBUTES.includes(name)) return this.#loadPolicy();
     if (name === "src") return this.#checkSrc();
     if (name === "base-src") return this.#items.forEach(({ check, view }) => (check.rebase(), view.compareWithBase()));
-    if (name === "wasm-url" || name === "worker-url") {
+    if (name === "wasm-url" || name === "worker-url" || name === "inside-url") {
       this.#chooser.warn();
       return this.#items.forEach(({ check }) => void check.restart());
     }
@@ -174,7 +174,7 @@ export class SealiftVerifier extends ElementBase {
   }
 
   #places() {
-    return { wasmUrl: this.getAttribute("wasm-url") ?? undefined, workerUrl: this.getAttribute("worker-url") ?? undefined };
+    return { wasmUrl: this.getAttribute("wasm-url") ?? undefined, workerUrl: this.getAttribute("worker-url") ?? undefined, insideUrl: this.getAttribute("inside-url") ?? undefined };
   }
 
   get form() {

@@ -2,6 +2,7 @@
 
 import { dmVerity } from "./dm-verity.js";
 import { fill, h } from "./dom.js";
+import { lookingInto } from "./look.js";
 import { saving } from "./save.js";
 import { bytes, mode, moment } from "./words.js";
 
@@ -14,11 +15,13 @@ const DUMPED_BYTES = 4096;
 /** Bytes in each row, which fits a phone. */
 const DUMPED_ROW = 8;
 
-/** The selected file, with its content as long as its bundle is safe. */
+/** @typedef {import("./tree.js").Entry} Entry */
+
+/** The selected file, with its content as long as its bundle is safe. It emits an event "open" with a file that is opened as a container, and the container, as its detail. */
 export class Preview {
   #bundle;
   #isSafe;
-  /** @type {import("../../types.js").Entry | undefined} */
+  /** @type {Entry | undefined} */
   #entry;
   /** Results of earlier selections are dropped. */
   #turn = 0;
@@ -40,7 +43,7 @@ export class Preview {
     if (this.#entry) this.choose(this.#entry);
   }
 
-  /** @param {import("../../types.js").Entry} entry */
+  /** @param {Entry} entry */
   async choose(entry) {
     this.#entry = entry;
     const turn = (this.#turn += 1);
@@ -53,14 +56,19 @@ export class Preview {
     }
     fill(content, h("p", { class: "quiet" }, "Reading …"));
     try {
-      const start = await beginning(await this.#bundle.open(entry));
+      const from = /** @type {import("../../types.js").Bundle} */ (entry.within ?? this.#bundle);
+      const start = await beginning(await from.open(/** @type {any} */ (entry)));
       if (turn !== this.#turn) return;
-      fill(content, saving(this.#bundle, entry, () => this.#isSafe), ...shown(start, entry.size ?? 0));
-      const found = await dmVerity(this.#bundle, entry);
+      const open = (/** @type {import("../../types.js").Container} */ container) => this.element.dispatchEvent(new CustomEvent("open", { detail: { entry, container } }));
+      const isText = asText(start, start.length < (entry.size ?? 0)) !== undefined;
+      const look = isText || entry.container ? null : lookingInto(from, entry, open);
+      fill(content, saving(from, /** @type {any} */ (entry), () => this.#isSafe), look, ...shown(start, entry.size ?? 0));
+      if (entry.within) return;
+      const found = await dmVerity(this.#bundle, /** @type {any} */ (entry));
       if (turn === this.#turn && found) fill(image, ...ofImage(found));
     } catch (error) {
       if (turn === this.#turn && /** @type {{ code?: unknown }} */ (error).code === "unsupported") {
-        fill(content, h("p", { class: "quiet" }, "The device makes this file from others, and then checks it. sealift cat shows it."));
+        fill(content, h("p", { class: "quiet" }, "The device makes this file from others, and then checks it. This page does not make it, and so does not look into it: sealift ls and sealift cat do."));
         return;
       }
       const isStream = error instanceof TypeError && !this.#bundle.isSeekable;
@@ -70,11 +78,12 @@ export class Preview {
   }
 }
 
-/** @param {import("../../types.js").Entry} entry */
+/** @param {Entry} entry */
 function facts(entry) {
   const device = entry.major === undefined ? null : `, device ${entry.major}, ${entry.minor}`;
   const size = entry.size === undefined ? null : `, ${bytes(entry.size)}`;
-  return h("p", { class: "quiet" }, `${mode(entry)}, owner ${entry.uid}, group ${entry.gid}, ${moment(entry.mtime)}`, size, device,
+  const metadata = entry.within ? `in a ${entry.within.kind} container` : `${mode(/** @type {any} */ (entry))}, owner ${entry.uid}, group ${entry.gid}, ${moment(entry.mtime)}`;
+  return h("p", { class: "quiet" }, metadata, size, device,
     entry.target === undefined ? null : h("bdi", {}, ` → ${entry.target}`));
 }
 

@@ -15,7 +15,12 @@ const PAGE = 256;
 /** Milliseconds after which typing begins a new name. */
 const TYPING = 700;
 
-/** @typedef {import("../../types.js").Entry} Entry */
+/** @typedef {import("../../types.js").Container} Container */
+
+/**
+ * An entry of the bundle, or of a container in it: then `within` is that container. A file that was opened as one has it as its `container`.
+ * @typedef {Omit<import("../../types.js").Entry, "mode"> & { mode?: number, within?: Container, file?: number, before?: string, container?: Container }} Entry
+ */
 /** @typedef {import("../../types.js").Bundle} Bundle */
 
 /**
@@ -36,6 +41,8 @@ export class Tree {
   #focus = 0;
   #asked = 0;
   #byPath = false;
+  /** Whether a file was opened as a container. */
+  #hasContainers = false;
   /** The text typed to find a name, and the time. */
   #typed = { text: "", at: 0 };
 
@@ -89,6 +96,38 @@ export class Tree {
     return level(deep, children, (from, count) => this.bundle.children(directory, from, count));
   }
 
+  /**
+   * Returns a directory of a container. Its entries have the paths that `sealift cat` takes.
+   * @param {number} deep
+   * @param {Container} within
+   * @param {number} directory
+   * @param {number} children
+   * @param {string} before The path of the container, and `//`.
+   */
+  #within(deep, within, directory, children, before) {
+    return level(deep, children, async (from, count) => {
+      const entries = await within.children(directory, from, count);
+      return entries.map((entry) => /** @type {Entry} */ (/** @type {unknown} */ ({ ...entry, name: entry.name || "content", shown: before + entry.shown, before, within })));
+    });
+  }
+
+  /** Opens a file as a container, below its row. @param {Entry} entry @param {Container} container */
+  openContainer(entry, container) {
+    entry.container = container;
+    this.#hasContainers = true;
+    const { level, place } = locate(this.#root, this.#focus);
+    if (level.known.get(place) === entry && !level.open.has(place)) this.#toggle(this.#focus);
+    this.body.focus();
+  }
+
+  /** Shows the bundle's own files alone, once it is not safe to install any more. */
+  closeContainers() {
+    if (!this.#hasContainers) return;
+    this.#hasContainers = false;
+    this.filter.value = "";
+    this.#search();
+  }
+
   async #search() {
     const text = this.filter.value;
     const asked = ++this.#asked;
@@ -131,7 +170,7 @@ export class Tree {
     const { level, place } = locate(this.#root, at);
     const entry = level.known.get(place);
     if (!entry) this.#load(level, place);
-    const isDirectory = entry?.type === "dir";
+    const isDirectory = isFolder(entry);
     const isOpen = level.open.has(place);
     const row = h("div", {
       class: "row", role: "treeitem", id: `row-${at}`,
@@ -144,9 +183,10 @@ export class Tree {
     const name = h("span", { class: "name" }, isDirectory ? icon(isOpen ? "open" : "closed") : h("span", { class: "icon" }),
       h("bdi", {}, this.#byPath ? entry.shown : entry.name), entry.target === undefined ? null : h("bdi", { class: "quiet" }, ` → ${entry.target}`));
     name.style.paddingInlineStart = `${(level.level - 1) * 16}px`;
-    const size = isDirectory ? (entry.children ?? 0) : entry.size;
-    const shown = size === undefined ? "" : isDirectory ? count(size, "entry", "entries") : bytes(size);
-    return fill(row, name, h("span", { class: "mode quiet" }, mode(entry)), h("span", { class: "size" }, shown));
+    const isListed = entry.type === "dir";
+    const size = isListed ? (entry.children ?? 0) : entry.size;
+    const shown = size === undefined ? "" : isListed ? count(size, "entry", "entries") : bytes(size);
+    return fill(row, name, h("span", { class: "mode quiet" }, entry.mode === undefined ? "" : mode(/** @type {any} */ (entry))), h("span", { class: "size" }, shown));
   }
 
   /**
@@ -175,13 +215,24 @@ export class Tree {
   #toggle(at) {
     const { level, place, above } = locate(this.#root, at);
     const entry = level.known.get(place);
-    if (entry?.type !== "dir" || entry.directory === undefined) return;
+    if (!entry || !isFolder(entry)) return;
     const open = level.open.get(place);
+    const below = open ?? this.#below(level.level + 1, entry);
     if (open) level.open.delete(place);
-    else level.open.set(place, this.#directory(level.level + 1, entry.directory, entry.children ?? 0));
-    const change = open ? -open.rows : (entry.children ?? 0);
+    else level.open.set(place, below);
+    const change = open ? -open.rows : below.rows;
     for (const each of [...above, level]) each.rows += change;
     this.#draw();
+  }
+
+  /**
+   * Returns what is in a directory, or in a file that was opened as a container.
+   * @param {number} deep
+   * @param {Entry} entry
+   */
+  #below(deep, { container, within, directory = 0, children = 0, shown, before = "" }) {
+    if (container) return this.#within(deep, container, 0, container.entries, `${shown}//`);
+    return within ? this.#within(deep, within, directory, children, before) : this.#directory(deep, directory, children);
   }
 
   /** @param {MouseEvent} event */
@@ -197,7 +248,7 @@ export class Tree {
     const { level, place } = locate(this.#root, this.#focus);
     const entry = level.known.get(place);
     if (!entry) return;
-    if (entry.type === "dir") this.#toggle(this.#focus);
+    if (isFolder(entry)) this.#toggle(this.#focus);
     this.element.dispatchEvent(new CustomEvent("choose", { detail: entry }));
   }
 
@@ -208,7 +259,7 @@ export class Tree {
     const last = this.#root.rows - 1;
     const { level, place, above } = locate(this.#root, this.#focus);
     const isOpen = level.open.has(place);
-    const isDirectory = level.known.get(place)?.type === "dir";
+    const isDirectory = isFolder(level.known.get(place));
     /** @type {Record<string, () => void>} */
     const keys = {
       ArrowDown: () => this.#move(this.#focus + 1),
@@ -272,6 +323,11 @@ export class Tree {
     else if (top + ROW_HEIGHT > scrollTop + clientHeight) this.body.scrollTop = top + ROW_HEIGHT - clientHeight;
     this.#draw();
   }
+}
+
+/** Whether an entry has a row for each entry in it. @param {Entry | undefined} entry */
+function isFolder(entry) {
+  return entry?.container !== undefined || (entry?.type === "dir" && entry.directory !== undefined);
 }
 
 /**

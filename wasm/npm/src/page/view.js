@@ -127,6 +127,7 @@ export class View {
     this.#report.hidden = isBusy || finding.state === "checking";
     fill(this.#proof, !this.#report.hidden && proof(this.#check.report));
     this.#preview?.update(finding.ok);
+    if (!finding.ok) this.#tree?.closeContainers();
     if (bundle && (bundle !== this.#shown || bundle.isWhole !== this.#isShownWhole)) {
       this.#shown = bundle;
       this.#isShownWhole = bundle.isWhole;
@@ -225,6 +226,10 @@ export class View {
       this.#tree = tree;
       this.#preview = preview;
       tree.element.addEventListener("choose", (event) => preview.choose(/** @type {CustomEvent} */ (event).detail));
+      preview.element.addEventListener("open", (event) => {
+        const { entry, container } = /** @type {CustomEvent} */ (event).detail;
+        tree.openContainer(entry, container);
+      });
       fill(this.#files, panel("What is in it", h("div", { class: "files" }, tree.element, preview.element)));
       await tree.show();
     }
