@@ -59,7 +59,7 @@ type Add = fn(&mut Report, &Options, &Places) -> Result<()>;
 
 /// Measures other than races.
 #[rustfmt::skip] // a table
-const OTHERS: [(&str, Add); 23] = [
+const OTHERS: [(&str, Add); 25] = [
     ("update",        |report, options, places| update::add(report, options.runs, places)),
     ("change",        |report, options, places| change::add(report, options.runs, places)),
     ("delta-linux",   |report, _, places| delta::add(report, &delta::LINUX, places)),

@@ -421,6 +421,18 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     read.map_err(|source| Error::Io { doing: "read", path: path.to_owned(), source }.into())
 }
 
+/// Returns the index of a full bundle, unverified: it decides only where objects lie.
+fn index_of(path: &Path) -> Result<Arc<Index>, Failure> {
+    let opened = Input::open(path).and_then(|input| input.begin(limits())?.open_any());
+    match opened.map_err(|error| error.of_bundle(path))?.1 {
+        Opened::Whole(bundle) => Ok(Arc::new(bundle.index)),
+        Opened::Delta(_) => Err(Failure::usage(format!(
+            "--apart-from {0}: {0} is a delta; give the full bundle of that version",
+            path.display()
+        ))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -433,17 +445,5 @@ mod tests {
         assert_eq!(split("x=a=b"), (Some("x"), OsStr::new("a=b")));
         assert_eq!(split("./a=b"), (None, OsStr::new("./a=b")));
         assert_eq!(split("=a"), (None, OsStr::new("=a")));
-    }
-}
-
-/// Returns the index of a full bundle, unverified: it decides only where objects lie.
-fn index_of(path: &Path) -> Result<Arc<Index>, Failure> {
-    let opened = Input::open(path).and_then(|input| input.begin(limits())?.open_any());
-    match opened.map_err(|error| error.of_bundle(path))?.1 {
-        Opened::Whole(bundle) => Ok(Arc::new(bundle.index)),
-        Opened::Delta(_) => Err(Failure::usage(format!(
-            "--apart-from {0}: {0} is a delta; give the full bundle of that version",
-            path.display()
-        ))),
     }
 }
