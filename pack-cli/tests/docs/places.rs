@@ -15,6 +15,7 @@ const PAGES: &[(&str, &[&str])] = &[
             "verify/src",
             "container/src",
             "wasm/src",
+            "wasm/inside/src",
             "wasm/npm/src",
             "wasm/npm/src/page",
             "store/src",
