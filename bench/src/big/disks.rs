@@ -91,6 +91,7 @@ pub(crate) fn start(ground: &Ground, trial: &dyn Trial) -> Result<()> {
         remove(&ground.path("work").join(name))?;
     }
     ground.run(&format!("cp -a {0}/out {0}/state work", trial.start()))?;
+    ground.adopt()?;
     ground.run("sync -f work")?;
     let room = rustix::fs::statvfs(ground.path("work"))?;
     let free = room.f_bavail * room.f_frsize;

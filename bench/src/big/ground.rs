@@ -77,9 +77,14 @@ impl Ground {
         self.run(&format!("cp -a --reflink=auto {from} {to}"))
     }
 
-    /// Copies `start` to `work`, replacing it. An installed tree in it is adopted, since its record belongs to the directory that it was copied from.
+    /// Copies `start` to `work`, replacing it.
     pub(crate) fn begin(&self, start: &str) -> Result<()> {
         self.copy(start, "work")?;
+        self.adopt()
+    }
+
+    /// Adopts an installed tree that was copied to `work`, since its record belongs to the directory that it was copied from.
+    pub(crate) fn adopt(&self) -> Result<()> {
         if !self.path("work/out/.target.sealift-state").exists() {
             return Ok(());
         }

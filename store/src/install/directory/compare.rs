@@ -179,7 +179,7 @@ fn changes<'s>(
         if !update.look(&job.options.tree.prefix, recheck.is_some())? {
             return Ok(None);
         }
-        let found = update.strangers()?;
+        let found = update.strangers(recheck_or)?;
         if found.is_empty() {
             if let Some(stranger) = update.settle()? {
                 return Err(stranger);

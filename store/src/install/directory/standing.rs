@@ -19,6 +19,8 @@ pub(super) struct Recorded {
     directories: HashMap<Row<Directory>, Option<Known>>,
     /// Whether any other directory is not ours: otherwise, nothing is known of it.
     is_whole: bool,
+    /// Whether the owners in the index were set.
+    has_owners: bool,
 }
 
 /// The inode that is recorded for a directory.
@@ -79,12 +81,17 @@ impl Recorded {
             });
             directories.insert(number, known);
         }
-        Self { directories, is_whole: true }
+        Self { directories, is_whole: true, has_owners: keeps_owners }
     }
 
     /// Treats what the record does not have as unknown: a run that was killed may have made it.
     pub(super) fn of_killed_run(self) -> Self {
         Self { is_whole: false, ..self }
+    }
+
+    /// Returns whether the record names owners: an unchanged directory has the one that its index has.
+    pub(super) fn has_owners(&self) -> bool {
+        self.has_owners
     }
 
     /// Returns whether the record has this inode for a directory.

@@ -10,7 +10,7 @@ use sealift_format::{Directory, Entry, InodeKind, Row};
 
 use super::super::changes::Depth;
 use super::super::metadata::times;
-use super::super::recheck::stat_of;
+use super::super::recheck::{Recheck, stat_of};
 use super::{Update, take_away};
 use crate::directory::stage::TreeStage;
 use crate::directory::target::TargetWalk;
@@ -134,10 +134,16 @@ impl Update<'_> {
         Error::OtherDirectory { path, owner, mode }
     }
 
-    /// Returns the directories that would get other rights, and are not those that were installed: they are made anew.
-    pub(in crate::install::directory) fn strangers(&self) -> Result<Vec<Row<Directory>>, Error> {
+    /// Returns the directories that would get other rights, and are not those that were installed: they are made anew. Those that the `recheck` found
+    /// as recorded, owner included, are not looked at again.
+    pub(in crate::install::directory) fn strangers(&self, recheck: &Recheck) -> Result<Vec<Row<Directory>>, Error> {
         let (mut strangers, mut walk) = (Vec::new(), TargetWalk::default());
-        for number in self.directories_of(Depth::All).filter(|number| !self.is_new(*number)) {
+        let is_recorded = |number: &Row<Directory>| {
+            let entry = self.place_of(*number).and_then(|place| self.changes.installed(place.entry));
+            self.recorded.has_owners() && entry.is_some_and(|entry| recheck.stat(entry).is_some())
+        };
+        let stays = |number: &Row<Directory>| !self.is_new(*number) && !is_recorded(number);
+        for number in self.directories_of(Depth::All).filter(stays) {
             if let Occupant::Stranger(_) = self.occupant(&mut walk, number)? {
                 strangers.push(number);
             }
