@@ -50,7 +50,7 @@ def parse_coder(table):
     encoder, params = table.int("B"), table.string("B")
     need(encoder in ENCODERS, "unsupported", f"encoder {encoder}")
     lens = {1: 4, 2: 10, 3: 7, 4: 3, 5: 3, 6: 1, 7: 3}
-    known = len(params) == lens[encoder] and {1: is_zlib, 2: is_xz, 3: is_lz4, 4: is_zstd, 5: is_older_zstd, 6: is_bzip2, 7: is_older_zstd}[encoder](params)
+    known = len(params) == lens.get(encoder) and {1: is_zlib, 2: is_xz, 3: is_lz4, 4: is_zstd, 5: is_older_zstd, 6: is_bzip2, 7: is_older_zstd}[encoder](params)
     need(known, "unsupported", f"parameters of encoder {encoder} that there are not")
     return encoder, *params
 

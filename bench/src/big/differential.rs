@@ -9,6 +9,6 @@ use xtask::tools;
 pub(crate) fn run() -> Result<()> {
     tools::ensure_python()?;
     let mut command = Command::new("cargo");
-    command.args(["run", "--locked", "--quiet", "--package", "sealift-tests", "--bin", "differential"]);
+    command.args(["run", "--locked", "--quiet", "--release", "--package", "sealift-tests", "--bin", "differential"]);
     run_command(command.arg(tools::python()?).arg(target_dir()?.join("differential")))
 }
