@@ -86,7 +86,7 @@ def parse_images(section, refs):
         ref, version, algorithm = section.read("HBB")
         need(version < 2 and algorithm in DIGEST_LEN, "unsupported", "a version or algorithm of an image")
         need(ref < refs, "header", "an image of a ref that there is not")
-        digest = section.take(DIGEST_LEN[algorithm])
+        digest = section.take(DIGEST_LEN.get(algorithm, 0))
         need(not images or images[-1][:3] < (ref, version, algorithm), "header", "images do not ascend")
         images.append((ref, version, algorithm, digest))
     need(images, "header", "there are no images")
