@@ -1,12 +1,10 @@
 // A bundle that was opened, and its check by workers.
 
-import { ofBase, SealiftError } from "./errors.js";
+import { ofBase, refuse, SealiftError } from "./errors.js";
 import { lookInto } from "./inside.js";
-import { Line } from "./line.js";
-import { Opening, startFirst } from "./opening.js";
+import { judgement, known } from "./options.js";
 import { mostReads, RunCheck, runsOf } from "./run-check.js";
 import { shares } from "./shares.js";
-import { kindOf, openSource } from "./sources.js";
 import { cores, Thread } from "./threads.js";
 import { until } from "./until.js";
 
@@ -16,161 +14,11 @@ const MEMORY_BYTES = 256 << 20;
 /** The average number of objects in a chunk above which checking one takes so long that queries must not wait for it. */
 const LONG_CHUNK = 1000;
 
+/** @typedef {import("./opening.js").Opening} Opening */
+
 /** @typedef {{ bytes: Uint8Array, handle: import("./sources.js").Handle, digests: Uint8Array }} AsBase The bytes before the chunks, the file, and what the check found. */
 
 /** @typedef {{ object: number, part: number, chunk?: number, base?: number, offset: number, length: number }} Part A part of a file, and the place of its chunk. */
-
-/**
- * Opens a bundle: head, layout and index, each of which is checked before it is used. `verdict` says whether trusted keys signed it.
- * @param {import("../types.js").BundleSource} source
- * @param {import("../types.js").OpenOptions} [options]
- */
-export async function openBundle(source, options = {}) {
-  return open(source, options, () => {});
-}
-
-/**
- * Checks a bundle's signatures and every byte, as `sealift verify` does.
- * @param {import("../types.js").BundleSource} source
- * @param {import("../types.js").OpenOptions & import("../types.js").VerifyOptions} [options]
- */
-export async function verify(source, options = {}) {
-  const bundle = await open(source, options, refuse);
-  try {
-    return await bundle.verify(options);
-  } finally {
-    bundle.close();
-  }
-}
-
-/** @param {import("../types.js").Verdict} verdict */
-function refuse({ error }) {
-  if (error) throw new SealiftError(error.code, error.message);
-}
-
-/**
- * @param {import("../types.js").BundleSource} given
- * @param {import("../types.js").OpenOptions} options
- * @param {(verdict: import("../types.js").Verdict) => void} judged
- */
-async function open(given, options, judged) {
-  const { signal, onHead, onWait, wasmUrl, workerUrl, insideUrl, memory, ...policy } = known(options);
-  const places = { wasmUrl, workerUrl, insideUrl };
-  const line = new Line(onWait);
-  signal?.throwIfAborted();
-  const source = await until(signal, openSource(given, signal, line));
-  /** @type {Thread | undefined} */
-  let thread;
-  /** @type {Opening | undefined} */
-  let opening;
-  try {
-    const { worker, handle } = await startFirst(source, places, memory, line);
-    thread = worker;
-    opening = new Opening(source, thread, handle, places, line, signal);
-    const head = await opening.readHead();
-    const verdict = await thread.call("judge", judgement(policy));
-    onHead?.(head, verdict);
-    judged(verdict);
-    source.set?.checkHead(head);
-    const layout = await opening.readRest();
-    source.set?.checkCuts(layout);
-    return new Bundle(opening, head, verdict, layout, policy, memory);
-  } catch (error) {
-    thread?.close();
-    source.close?.();
-    signal?.throwIfAborted();
-    if (!(error instanceof SealiftError)) throw error;
-    if (error.code === "header") error.isForeign = opening?.isForeign ?? false;
-    throw source.set?.blameFront(error) ?? error;
-  }
-}
-
-/**
- * Loads the reader's code and starts a worker with it, to find out whether both can be.
- * @param {import("./opening.js").Places} [places]
- */
-export async function ready(places) {
-  const thread = await Thread.start(places);
-  thread.close();
-}
-
-/**
- * Checks that a policy can be used, as `judge` does, but without a bundle.
- * @param {import("../types.js").Policy} policy
- * @param {import("./opening.js").Places} [places]
- * @returns {Promise<void>}
- */
-export async function checkPolicy(policy, places) {
-  const given = judgement(known(policy));
-  const thread = await Thread.start(places);
-  try {
-    await thread.call("checkPolicy", given);
-  } finally {
-    thread.close();
-  }
-}
-
-/**
- * Returns the SHA-256 of a file that is not an open bundle.
- * @param {Blob} blob
- * @param {import("./opening.js").Places} places
- * @param {AbortSignal} signal
- * @returns {Promise<string>}
- */
-export async function digestOf(blob, places, signal) {
-  const { handle, size } = await openSource(blob);
-  const thread = await Thread.start(places, { handle, size });
-  try {
-    return await until(signal, thread.call("sha256", [undefined]));
-  } finally {
-    thread.close();
-  }
-}
-
-/**
- * Returns the SHA-256 of each volume's file, and of the bundle that they are together, from the same bytes.
- * @param {import("../types.js").Volume[]} volumes All of them, in order.
- * @param {import("./opening.js").Places} places
- * @param {AbortSignal} signal
- * @returns {Promise<{ sha256: string, files: string[] }>}
- */
-export async function digestsOf(volumes, places, signal) {
-  const thread = await Thread.start(places);
-  try {
-    return await until(signal, thread.call("sha256OfVolumes", [volumes]));
-  } finally {
-    thread.close();
-  }
-}
-
-const OPEN_OPTIONS = ["allowedSigners", "now", "threshold", "compatible", "revoked", "floor", "allowUnsigned", "allowDowngrade"];
-const OTHER_OPTIONS = ["signal", "onHead", "onWait", "deep", "base", "sha256", "onProgress", "jobs", "memory", "wasmUrl", "workerUrl", "insideUrl"];
-
-/**
- * Rejects unknown options: ignoring a mistyped name would change the policy.
- * @param {import("../types.js").OpenOptions & import("../types.js").VerifyOptions} options
- */
-function known(options) {
-  const all = [...OPEN_OPTIONS, ...OTHER_OPTIONS];
-  for (const name of Object.keys(options)) {
-    if (!all.includes(name)) throw new TypeError(`there is no option ${JSON.stringify(name)}; the options are ${all.join(", ")}`);
-  }
-  return options;
-}
-
-/** @param {import("../types.js").Policy} options */
-function judgement(options) {
-  const { allowedSigners = "", ...rest } = options;
-  const policy = Object.entries(rest).filter(([name, value]) => OPEN_OPTIONS.includes(name) && value !== undefined);
-  return [textOf(allowedSigners), Object.fromEntries(policy)];
-}
-
-/** @param {string | Uint8Array} signers */
-function textOf(signers) {
-  if (typeof signers === "string") return signers;
-  if (signers instanceof Uint8Array) return new TextDecoder("utf-8", { ignoreBOM: true }).decode(signers);
-  throw new TypeError(`allowedSigners is the file's text, as a string or a Uint8Array; this is ${kindOf(signers)}`);
-}
 
 /** An open bundle. Its first worker keeps index and layout. */
 export class Bundle {

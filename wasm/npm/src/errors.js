@@ -21,6 +21,14 @@ export class SealiftError extends Error {
 }
 
 /**
+ * Throws the error of a verdict that forbids to use the bundle.
+ * @param {import("../types.js").Verdict} verdict
+ */
+export function refuse({ error }) {
+  if (error) throw new SealiftError(error.code, error.message);
+}
+
+/**
  * Packs an error for another thread; a plain `Error` would lose everything but its message.
  * @param {unknown} error
  */

@@ -1,6 +1,6 @@
 // One bundle, from its selection until it is dropped: the known facts, and the work that establishes them.
 
-import { digestOf, digestsOf, openBundle } from "../bundle.js";
+import { digestOf, digestsOf, openBundle } from "../open.js";
 import { SealiftError } from "../errors.js";
 import { codeDigest } from "../threads.js";
 import { finding, report } from "./finding.js";

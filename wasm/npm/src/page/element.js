@@ -1,6 +1,6 @@
 // <sealift-verifier>: a drop area for bundles, their results, and a form field that is valid when the bundles are safe.
 
-import { ready } from "../bundle.js";
+import { ready } from "../open.js";
 import { Check } from "./check.js";
 import { Chooser } from "./chooser.js";
 import { Doubt } from "./doubt.js";

@@ -1,6 +1,6 @@
 // Sorts selected or dropped files into bundles to check and notes about the rest. Nothing changes the trusted keys without the user's consent.
 
-import { openBundle } from "../bundle.js";
+import { openBundle } from "../open.js";
 import { h } from "./dom.js";
 import { kindOf } from "./kinds.js";
 import { setsOf } from "./sets.js";

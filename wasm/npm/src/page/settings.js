@@ -1,6 +1,6 @@
 // The administrator's settings: trusted keys and device tags. Settings fixed by a portal are read-only.
 
-import { checkPolicy } from "../bundle.js";
+import { checkPolicy } from "../options.js";
 import { fill, h } from "./dom.js";
 import { isPrivateKey, kindOf } from "./kinds.js";
 import { NAMES, forgets, forgetVersions, remember, settings } from "./memory.js";

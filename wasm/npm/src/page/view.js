@@ -1,6 +1,6 @@
 // The view of one check. It is created once, and updated as facts become known.
 
-import { openBundle } from "../bundle.js";
+import { openBundle } from "../open.js";
 import { concealed } from "./concealed.js";
 import { fill, h, icon } from "./dom.js";
 import { forgets, forgetVersion, highest } from "./memory.js";
