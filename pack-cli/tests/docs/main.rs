@@ -34,6 +34,7 @@ const PAGES: &[(&str, Who)] = &[
     ("docs/slots.md",       Who::Root),
     ("docs/parts.md",       Who::User),
     ("docs/channels.md",    Who::User),
+    ("docs/hosting.md",     Who::User),
 ];
 
 /// Pages that show no commands.
@@ -107,6 +108,14 @@ fn repositories() {
 #[test]
 fn channels() {
     page("docs/channels.md");
+}
+
+#[test]
+fn hosting() {
+    match machine::moto() {
+        Some(_) => page("docs/hosting.md"),
+        None => skipped("needs moto, which `cargo xtask ci readers` fetches"),
+    }
 }
 
 #[test]
