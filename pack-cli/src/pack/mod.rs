@@ -43,7 +43,7 @@ pub use sealift_store::source::PackRef;
 use sealift_store::source::Source;
 
 use compress::Compressor;
-pub use delta::{DeltaFor, estimate_delta, pack_delta};
+pub use delta::{DeltaFor, ReadSources, estimate_delta, pack_delta, read_for_deltas};
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
 pub use order::OrderStats;

@@ -8,7 +8,7 @@ use sealift_store::fs::found::found_at;
 use sealift_store::source::{BundleSource, Source};
 
 use super::{Missing, PublishOptions, Run, VersionRule, checked_name, row_of, short};
-use crate::pack::{DeltaFor, Outcome, PackOptions, PackRef, pack_delta};
+use crate::pack::{DeltaFor, Outcome, PackOptions, PackRef, PackStats, pack_delta, read_for_deltas};
 use crate::trust::sign::{SignChange, sign_bundle, sign_root};
 use crate::verify::{Depth, verify};
 use crate::{Error, Input, Output, Progress};
@@ -42,12 +42,11 @@ impl Run<'_> {
         for deltas in lacking.chunk_by(|a, b| a.to.file == b.to.file) {
             let Some(first) = deltas.first() else { continue };
             let goal = Goal::open(self.directory, &first.to.file, self.options, self.progress)?;
-            for wanted in deltas {
-                let output = self.directory.join(&wanted.file);
-                goal.pack(&self.directory.join(&wanted.from.file), &Output::File(output), self.options, self.progress)?;
-                let head = check_delta(self.directory, wanted, self.options)?;
-                self.list_delta(wanted, &head)?;
-            }
+            let (directory, options, progress) = (self.directory, self.options, self.progress);
+            goal.pack_all(directory, deltas, options, progress, &mut |wanted| {
+                let head = check_delta(directory, wanted, options)?;
+                self.list_delta(wanted, &head)
+            })?;
         }
         Ok(())
     }
@@ -285,6 +284,37 @@ impl Goal {
         options: &PublishOptions<'_>,
         progress: &Progress,
     ) -> Result<(), Error> {
+        let sign = |signed: &[u8]| sign_root(signed, options.keys);
+        let made = pack_delta(&self.refs(), base(from, options)?, output, &self.packing(options), &sign, progress)?;
+        self.check(&made)
+    }
+
+    /// Packs deltas from other full bundles, and calls `done` after each. What they lead to is read once.
+    fn pack_all(
+        &self,
+        directory: &Path,
+        deltas: &[Wanted],
+        options: &PublishOptions<'_>,
+        progress: &Progress,
+        done: &mut dyn FnMut(&Wanted) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let sign = |signed: &[u8]| sign_root(signed, options.keys);
+        read_for_deltas(&self.refs(), directory, &self.packing(options), progress, &mut |sources| {
+            for wanted in deltas {
+                let target = base(&directory.join(&wanted.from.file), options)?;
+                let output = Output::File(directory.join(&wanted.file));
+                self.check(&sources.pack_delta(target, &output, &sign)?)?;
+                done(wanted)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn refs(&self) -> Vec<PackRef<'_>> {
+        self.sources.iter().map(|(name, source)| PackRef { name, source }).collect()
+    }
+
+    fn packing(&self, options: &PublishOptions<'_>) -> PackOptions {
         let root = self.head.root();
         let mut packing = PackOptions::new(root.identity.clone());
         packing.annotations.clone_from(&root.annotations);
@@ -298,12 +328,18 @@ impl Goal {
         packing.level = options.level;
         packing.jobs = options.jobs;
         packing.limits = options.limits.clone();
-        let base = Base::of_bundle(Input::open(from)?, options.limits.clone(), options.guard)?;
-        let refs: Vec<PackRef<'_>> = self.sources.iter().map(|(name, source)| PackRef { name, source }).collect();
-        let sign = |signed: &[u8]| sign_root(signed, options.keys);
-        match pack_delta(&refs, DeltaFor::Bases(vec![base]), output, &packing, &sign, progress)? {
+        packing
+    }
+
+    fn check(&self, made: &Outcome<PackStats>) -> Result<(), Error> {
+        match made {
             Outcome::New(_) => Ok(()),
             Outcome::Unchanged(_) => Err(Error::unexpected(&self.path, "has the content of its base")),
         }
     }
+}
+
+fn base(from: &Path, options: &PublishOptions<'_>) -> Result<DeltaFor, Error> {
+    let base = Base::of_bundle(Input::open(from)?, options.limits.clone(), options.guard)?;
+    Ok(DeltaFor::Bases(vec![base]))
 }

@@ -137,7 +137,12 @@ fn a_plan_is_made_by_other_processes_and_committed() {
         return sealift_desk::skipped("needs xargs: runs the commands of a plan");
     }
     let desk = new_desk();
-    publish(&desk, 1..=3, "");
+    publish(&desk, 1..=1, "");
+    // A base with an order, which its delta keeps, among others.
+    desk.write("order", "version\nlarge\n");
+    pack(&desk, 2, "--order order");
+    desk.good("publish os-2.sealift channel --key release");
+    publish(&desk, 3..=3, "");
     pack(&desk, 4, "");
     let list = desk.read(LIST);
     let planned = plan(&desk, "os-4.sealift --deltas last:9 --level 5");

@@ -70,14 +70,101 @@ impl DeltaFor {
     }
 }
 
-/// What is known of a delta bundle before its chunks are encoded.
-struct Prepared<'a> {
+/// Sources that were read, from which deltas for several targets are packed.
+pub struct ReadSources<'a> {
+    /// Sorted by name.
+    refs: Vec<PackRef<'a>>,
     sources: Vec<&'a Source>,
     packed: Sequenced,
+    /// What is read first.
+    hot: Vec<Part>,
     order: OrderStats,
     /// Number of the sources' files, and their bytes.
     read: (u64, u64),
     index: Index,
+    /// The packed objects in the order of the index.
+    rows: PackedRows,
+    containers: Option<&'a Containers>,
+    options: &'a PackOptions,
+    progress: &'a Progress,
+}
+
+impl<'a> ReadSources<'a> {
+    fn new(
+        ordered: Ordered<'a>,
+        containers: Option<&'a Containers>,
+        options: &'a PackOptions,
+        progress: &'a Progress,
+    ) -> Result<Self, Error> {
+        let read = ordered.size();
+        let Ordered { refs, mut sources, mut order } = ordered;
+        if let Some(containers) = containers {
+            containers.add_leaves(&mut order, sources.len(), options.chunk_len);
+            sources.push(&containers.leaves);
+        }
+        let AccessOrder { parts, hot_end, stats: order } = order;
+        progress.enter(Phase::Packing, read.1, read.0);
+        let hot = parts[..hot_end].to_vec();
+        let plan = Plan::new(parts, hot_end, options.chunk_len);
+        let packed = pipeline::Pipeline::new(&sources, plan, None, HashSet::new(), options, progress);
+        let (packed, _) = packed.run(options.jobs.max(1))?;
+        let (index, rows) = index_bytes(&refs, &packed)?;
+        let index = Index::parse(index, u64::MAX)?;
+        Ok(Self { refs, sources, packed, hot, order, read, index, rows, containers, options, progress })
+    }
+
+    /// Packs what the sources have and a target lacks into a delta bundle, as [`pack_delta`] does. A base with an order of access has them read again,
+    /// unless the options have one: it changes which contents come first.
+    ///
+    /// # Errors
+    /// Returns an error as [`pack_delta`] does.
+    pub fn pack_delta(
+        &self,
+        target: DeltaFor,
+        output: &Output,
+        sign: &SigningFn<'_>,
+    ) -> Result<Outcome<PackStats>, Error> {
+        match target.order() {
+            Some(_) if self.options.order.is_none() => {
+                pack_delta(&self.refs, target, output, self.options, sign, self.progress)
+            }
+            _ => self.pack_over(target, output, sign),
+        }
+    }
+
+    fn pack_over(&self, target: DeltaFor, output: &Output, sign: &SigningFn<'_>) -> Result<Outcome<PackStats>, Error> {
+        let prepared = match Prepared::new(&output.folder(), self, target)? {
+            Outcome::New(prepared) => prepared,
+            Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
+        };
+        let Self { sources, packed, order, index, options, progress, .. } = self;
+        let in_order = order::are_pieces_in_order(sources);
+        let mut writer = ChunkWriter::new(output, in_order, options.zone)?;
+        let places = prepared.encode(&prepared.planned, &mut writer)?;
+
+        progress.enter(Phase::Finishing, 0, 0);
+        let (mut layout, spool) = prepared.layout(&places, writer)?;
+        let Prepared { named, difference, limits, .. } = &prepared;
+        let common = CommonFiles::of(sources.iter().copied());
+        layout.repository = common.files;
+        let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
+        let images = images::state(index, &packed.objects, options)?;
+        let front = Prologue { index, layout: &layout, bases: Some(relative), images };
+        // Copying a few chunks costs less than the padding that aligns them.
+        let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
+        let (head, behind) = front.make_head(options, sign, stored > WORTH_ALIGNING)?;
+        let (root, root_digest) = (head.root().clone(), head.root_digest());
+        let file_bytes = head.file_len();
+        let copied = spool.finish(&[&head.encode(), &behind[0], &behind[1]])?;
+        let delta = Some(delta_stats(difference, &layout));
+        let do_summaries_differ = common.do_summaries_differ;
+        Ok(Outcome::New(PackStats { root, root_digest, file_bytes, order: *order, delta, do_summaries_differ, copied }))
+    }
+}
+
+/// What is known of a delta bundle before its chunks are encoded.
+struct Prepared<'a> {
+    from: &'a ReadSources<'a>,
     bases: Bases,
     /// The bases as the root names them.
     named: Vec<RootBase>,
@@ -97,100 +184,59 @@ struct OverBases<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Reads all of the sources, and chooses the prefix of each chunk from the bases. What a base makes is kept in a file without a name in `folder`.
-    fn new(
-        folder: &Path,
-        ordered: Ordered<'a>,
-        containers: Option<&'a Containers>,
-        target: DeltaFor,
-        options: &PackOptions,
-        progress: &Progress,
-    ) -> Result<Outcome<Self>, Error> {
-        let read = ordered.size();
-        let Ordered { refs, mut sources, mut order } = ordered;
-        if let Some(containers) = containers {
-            containers.add_leaves(&mut order, sources.len(), options.chunk_len);
-            sources.push(&containers.leaves);
-        }
-        let AccessOrder { parts, hot_end, stats: order } = order;
-        progress.enter(Phase::Packing, read.1, read.0);
-        let hot = parts[..hot_end].to_vec();
-        let plan = Plan::new(parts, hot_end, options.chunk_len);
-        let packed = pipeline::Pipeline::new(&sources, plan, None, HashSet::new(), options, progress);
-        let (packed, _) = packed.run(options.jobs.max(1))?;
-        let (index, packed_rows) = index_bytes(&refs, &packed)?;
-        let index = Index::parse(index, u64::MAX)?;
-
+    /// Chooses the prefix of each chunk from the bases. What a base makes is kept in a file without a name in `folder`.
+    fn new(folder: &Path, from: &'a ReadSources<'a>, target: DeltaFor) -> Result<Outcome<Self>, Error> {
+        let ReadSources { sources, packed, index, options, progress, .. } = from;
         let bases = Bases::new(match target {
             DeltaFor::Bases(bases) => bases,
-            DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, &index)?],
+            DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, index)?],
         });
         bases.keep_made(folder, options.jobs.max(1))?;
         let indexes = bases.indexes();
         let Some((first, others)) = indexes.split_first() else {
             return Err(Error::Usage("a delta bundle needs a base".into()));
         };
-        let wanted = verity::digest(index.bytes());
+        let digest = verity::digest(index.bytes());
         let named = bases.named();
-        if let Some(base) = named.iter().find(|base| base.index_digest == wanted) {
+        if let Some(base) = named.iter().find(|base| base.index_digest == digest) {
             return Ok(Outcome::Unchanged(base.clone()));
         }
         let level = options.level.max(DIRTREES_LEVEL);
         let compress = |prefix: &[u8], bytes: &[u8]| over_prefix::compress(level, bytes, prefix);
-        let difference = Difference::between(first, others, &index, compress).map_err(Error::Usage)?;
-        let mut carried = Carried::new(&packed_rows, &index, &difference);
+        let difference = Difference::between(first, others, index, compress).map_err(Error::Usage)?;
+        let mut carried = Carried::new(&from.rows, index, &difference);
         let (mut bases, mut over_bases) = (bases, None);
-        if let Some(containers) = containers {
+        if let Some(containers) = from.containers {
             let base_objects = difference.base_objects();
             let known: HashSet<[u8; 32]> = index.objects().iter().map(|object| object.id).collect();
             let views = BaseViews::find(&bases, &known, progress)?;
             let by_id = bases.by_id();
-            let over = containers.take_from(&sources, &packed, &carried.objects, &views, &by_id, progress)?;
+            let over = containers.take_from(sources, packed, &carried.objects, &views, &by_id, progress)?;
             carried.objects.retain(|object| !over.segments.contains_key(object));
             carried.objects.extend(over.leaves.iter().filter(|leaf| !over.segments.contains_key(leaf)));
             carried.objects.sort_unstable();
-            bases = bases.with_views(views.all(&packed, base_objects)?);
+            bases = bases.with_views(views.all(packed, base_objects)?);
             over_bases = Some(OverBases { containers, views, over, base_objects });
         }
         let views = over_bases.as_ref().map(|over| (&over.views, over.base_objects));
-        let choice = choose::choose(&sources, &packed, &carried.objects, &bases, views, options, progress)?;
+        let choice = choose::choose(sources, packed, &carried.objects, &bases, views, options, progress)?;
         let limits = Limits::new(options);
-        let wishes = carried.in_order(&hot, &packed, options.chunk_len);
-        let planned = plan::plan(&packed, &wishes, &carried.objects, &choice, &bases, &limits);
+        let wishes = carried.in_order(&from.hot, packed, options.chunk_len);
+        let planned = plan::plan(packed, &wishes, &carried.objects, &choice, &bases, &limits);
         let containers = over_bases;
-        let prepared = Self {
-            sources,
-            packed,
-            order,
-            read,
-            index,
-            bases,
-            named,
-            difference,
-            carried,
-            limits,
-            planned,
-            containers,
-        };
-        Ok(Outcome::New(prepared))
+        Ok(Outcome::New(Self { from, bases, named, difference, carried, limits, planned, containers }))
     }
 
     /// Encodes `planned`: all or some of the chunks, in their order.
-    fn encode(
-        &self,
-        planned: &[Planned],
-        writer: &mut ChunkWriter,
-        options: &PackOptions,
-        progress: &Progress,
-    ) -> Result<Vec<Option<StoredPiece>>, Error> {
+    fn encode(&self, planned: &[Planned], writer: &mut ChunkWriter) -> Result<Vec<Option<StoredPiece>>, Error> {
+        let Self { from: ReadSources { sources, packed, options, progress, .. }, bases, limits, .. } = self;
         progress.enter(Phase::Encoding, planned.iter().map(|chunk| chunk.len).sum(), 0);
-        let Self { sources, packed, bases, limits, .. } = self;
         Encoder { sources, packed, bases, limits, options, progress }.run(planned, writer)
     }
 
     /// Builds the layout, which numbers the objects as the difference does.
     fn layout(&self, places: &[Option<StoredPiece>], mut writer: ChunkWriter) -> Result<(Layout, Spool), Error> {
-        let Self { sources, packed, carried, limits, planned, .. } = self;
+        let Self { from: ReadSources { sources, packed, .. }, carried, limits, planned, .. } = self;
         let containers = self.containers.as_ref();
         let hot = writer.close()?;
         let mut row_of: Vec<Option<Row<Object>>> = vec![None; packed.objects.len()];
@@ -254,34 +300,26 @@ pub fn pack_delta(
     sign: &SigningFn<'_>,
     progress: &Progress,
 ) -> Result<Outcome<PackStats>, Error> {
-    let ordered = Ordered::new(refs, options, target.order().as_ref())?;
     let folder = output.folder();
+    let ordered = Ordered::new(refs, options, target.order().as_ref())?;
     let containers = ordered.containers(&folder, options, true, progress)?;
-    let prepared = match Prepared::new(&folder, ordered, containers.as_ref(), target, options, progress)? {
-        Outcome::New(prepared) => prepared,
-        Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
-    };
-    let in_order = order::are_pieces_in_order(&prepared.sources);
-    let mut writer = ChunkWriter::new(output, in_order, options.zone)?;
-    let places = prepared.encode(&prepared.planned, &mut writer, options, progress)?;
+    ReadSources::new(ordered, containers.as_ref(), options, progress)?.pack_over(target, output, sign)
+}
 
-    progress.enter(Phase::Finishing, 0, 0);
-    let (mut layout, spool) = prepared.layout(&places, writer)?;
-    let Prepared { sources, packed, order, index, named, difference, limits, .. } = &prepared;
-    let common = CommonFiles::of(sources.iter().copied());
-    layout.repository = common.files;
-    let relative = PrologueBases { difference, named, piece_log2: limits.piece_log2 };
-    let images = images::state(index, &packed.objects, options)?;
-    let front = Prologue { index, layout: &layout, bases: Some(relative), images };
-    // Copying a few chunks costs less than the padding that aligns them.
-    let stored: u64 = layout.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
-    let (head, behind) = front.make_head(options, sign, stored > WORTH_ALIGNING)?;
-    let (root, root_digest) = (head.root().clone(), head.root_digest());
-    let file_bytes = head.file_len();
-    let copied = spool.finish(&[&head.encode(), &behind[0], &behind[1]])?;
-    let delta = Some(delta_stats(difference, &layout));
-    let do_summaries_differ = common.do_summaries_differ;
-    Ok(Outcome::New(PackStats { root, root_digest, file_bytes, order: *order, delta, do_summaries_differ, copied }))
+/// Reads `refs` once, and hands them to `run`, which may pack the deltas for any number of targets from them.
+///
+/// # Errors
+/// Returns an error if a file cannot be read or changes meanwhile, if an option is out of range, or if something exceeds a limit; and those of `run`.
+pub fn read_for_deltas(
+    refs: &[PackRef<'_>],
+    folder: &Path,
+    options: &PackOptions,
+    progress: &Progress,
+    run: &mut dyn FnMut(&ReadSources<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let ordered = Ordered::new(refs, options, None)?;
+    let containers = ordered.containers(folder, options, true, progress)?;
+    run(&ReadSources::new(ordered, containers.as_ref(), options, progress)?)
 }
 
 /// Estimates the result of [`pack_delta`]: reads all of the sources, and encodes some of the carried objects.
@@ -298,7 +336,8 @@ pub fn estimate_delta(
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
     let folder = std::env::temp_dir();
     let containers = ordered.containers(&folder, options, true, progress)?;
-    let prepared = match Prepared::new(&folder, ordered, containers.as_ref(), target, options, progress)? {
+    let sources = ReadSources::new(ordered, containers.as_ref(), options, progress)?;
+    let prepared = match Prepared::new(&folder, &sources, target)? {
         Outcome::New(prepared) => prepared,
         Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
     };
@@ -311,7 +350,7 @@ pub fn estimate_delta(
     let sample: Vec<Planned> = spread(&chunks, PARTS).map(|chunk| (*chunk).clone()).collect();
     let mut writer = ChunkWriter::new(&Output::Nowhere, true, Zone::Start)?;
     let start = Instant::now();
-    prepared.encode(&sample, &mut writer, options, progress)?;
+    prepared.encode(&sample, &mut writer)?;
     let encoding = nanos(start.elapsed());
     let stored = writer.chunks.iter().map(|chunk| u64::from(chunk.stored_len)).sum();
     let len = |chunks: &[Planned]| chunks.iter().map(|chunk| chunk.len).sum::<u64>();
@@ -319,7 +358,7 @@ pub fn estimate_delta(
 
     let threads = |chunks: usize| wide(options.jobs.clamp(1, chunks.max(1)));
     let spent = encoding.saturating_mul(threads(sample.len())) / threads(chunks.len());
-    let (files, bytes) = prepared.read;
+    let (files, bytes) = sources.read;
     Ok(Outcome::New(Estimate {
         files,
         bytes,
