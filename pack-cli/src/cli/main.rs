@@ -158,6 +158,7 @@ impl Verb {
 }
 
 fn main() -> ExitCode {
+    sealift_store::kernel::keep_little_memory();
     interrupt::survive_limits();
     interrupt::listen();
     // --json applies to usage errors too, when clap has parsed nothing.

@@ -9,6 +9,12 @@ use std::os::fd::AsFd;
 
 use sealift_format::num;
 
+/// Has this process return memory to the kernel soon after it is freed. An import of 79,000 files into an OSTree repository takes 69 MiB so, and 80 MiB
+/// as glibc does it by default, in the same time.
+pub fn keep_little_memory() {
+    sys::trim_early();
+}
+
 /// Calls `free`, then returns free memory to the kernel, for a thread that becomes idle: glibc keeps many MiB for each thread otherwise.
 pub fn give_back_memory(free: impl FnOnce()) {
     sys::trim_after(free);

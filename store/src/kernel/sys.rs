@@ -5,8 +5,6 @@
 use std::ffi::c_int;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
-#[cfg(target_env = "gnu")]
-use std::sync::{Mutex, PoisonError};
 
 use nix::errno::Errno;
 use nix::libc;
@@ -105,28 +103,31 @@ pub(super) fn in_memory(file: BorrowedFd<'_>, offset: u64, len: NonZeroUsize) ->
     Ok(pages.into_iter().map(|page| page & 1 == 1).collect())
 }
 
-/// Calls `free`, then returns free memory to the kernel. C libraries other than glibc do so whenever memory is freed.
+/// Has glibc return what is free at the end of a heap to the kernel once that is 128 KiB (`M_TRIM_THRESHOLD` of mallopt(3)). Unless it is set, this
+/// threshold grows to 64 MiB. Other C libraries return memory whenever it is freed.
+#[cfg(target_env = "gnu")]
+pub(super) fn trim_early() {
+    const THRESHOLD: c_int = 128 << 10;
+    // SAFETY: any thread may call it at any time, with any threshold.
+    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, THRESHOLD) };
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn trim_early() {}
+
+/// Calls `free`, then returns free memory to the kernel.
 ///
 /// Each thread allocates from one of several heaps. malloc_trim(3) does not return free memory at the end of a heap; glibc returns that if memory is freed
-/// in the heap while more is free there than `M_TRIM_THRESHOLD` of mallopt(3), which grows by itself to 64 MiB.
+/// in the heap while more than the threshold is free there.
 #[cfg(target_env = "gnu")]
 pub(super) fn trim_after(free: impl FnOnce()) {
-    /// One thread at a time: the threshold is that of all.
-    static TURN: Mutex<()> = Mutex::new(());
-    const LOW: c_int = 128 << 10;
-    const HIGH: c_int = 64 << 20;
     /// glibc looks at a heap's end only if so much is freed together.
     const LEAST: usize = 64 << 10;
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: any thread may call it at any time, with any threshold.
-    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, LOW) };
+    trim_early();
     free();
     drop(std::hint::black_box(Vec::<u8>::with_capacity(LEAST)));
-    // SAFETY: as above; any thread may call malloc_trim(3) at any time too.
-    unsafe {
-        libc::mallopt(libc::M_TRIM_THRESHOLD, HIGH);
-        libc::malloc_trim(0);
-    }
+    // SAFETY: any thread may call it at any time.
+    unsafe { libc::malloc_trim(0) };
 }
 
 #[cfg(not(target_env = "gnu"))]
