@@ -58,7 +58,7 @@ const STEPS: &[Step] = &[
     ]) },
     Step { name: "listing", action: Call("the second reader lists a gigabyte as sealift ls does", listing::run) },
     Step { name: "survivors", action: Call("rejections of the second reader that no vector notices", survivors::run) },
-    Step { name: "mutants", action: Call("changed lines of format and verify are noticed by unit tests or vectors", mutants::run) },
+    Step { name: "mutants", action: Call("changed lines of format and verify are noticed by their tests or by vectors", mutants::run) },
     Step { name: "differential", action: Call("the readers agree on a million mutated bundles", differential::run) },
 ];
 

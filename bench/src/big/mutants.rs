@@ -1,4 +1,4 @@
-//! Changes a line of `format` or `verify` at a time, and counts the changes that neither their unit tests nor the vectors notice. COUNT and SEED choose
+//! Changes a line of `format` or `verify` at a time, and counts the changes that neither their own tests nor the vectors notice. COUNT and SEED choose
 //! the changes.
 
 use std::env;
@@ -29,11 +29,11 @@ pub(crate) fn run() -> Result<()> {
         let at = usize::try_from(random.below(u64::try_from(names.len())?))?;
         chosen.push(names.swap_remove(at).to_owned());
     }
-    // The vectors need crates that take longer to compile: only what the unit tests of the changed crate do not notice is left to them.
-    let first = test(&program, &chosen, &[], &["--lib"])?;
+    // The vectors need crates that take longer to compile: only what the tests of the changed crate do not notice is left to them.
+    let first = test(&program, &chosen, &[], &["--tests"])?;
     ensure!(first.tested >= chosen.len(), "cargo-mutants tested {} of {} changes", first.tested, chosen.len());
     println!(
-        "   {} of {} went unnoticed by unit tests; {} do not compile",
+        "   {} of {} went unnoticed by the tests of their crate; {} do not compile",
         first.missed.len(),
         first.viable,
         first.unviable
