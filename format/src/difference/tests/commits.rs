@@ -192,6 +192,17 @@ fn a_commit_changes() {
     assert_eq!(listed(&difference), [""; 0]);
 }
 
+#[test]
+fn links_change_in_a_commit_and_in_a_tree() {
+    let link = |target: &[u8]| {
+        let mut tree = Tree::default();
+        tree.add_file(0, b"l", META, What::Symlink(target.to_vec()));
+        tree
+    };
+    let pair = |commit: &Tree, tree: &Tree| mixed(&[("a", Err(vec![(commit, false)])), ("b", Ok(tree))]);
+    differ(&pair(&link(b"old"), &link(b"old")), &pair(&link(b"of a commit"), &link(b"of a tree")));
+}
+
 /// The second of two equal directories is not stored like the first one, which already covers everything carried below it.
 #[test]
 fn a_dirtree_at_two_places() {

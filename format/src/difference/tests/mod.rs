@@ -276,8 +276,23 @@ fn what_is_listed() {
     ];
     assert_eq!(listed(&difference), expected);
     assert_eq!(difference.objects(), [object(9)]);
+    let carried = |name: EditedName<'_>| Some((name.path, name.carried?, name.size?));
+    let expected = [(b"kept/content".to_vec(), Row::FIRST, 9000)];
+    assert_eq!(difference.edited_names().filter_map(carried).collect::<Vec<_>>(), expected);
     let g = difference.edits().iter().find(|edit| difference.path(edit) == b"kept/new/g").expect("it is listed");
     assert_eq!(g.op.new_file().map(|file| file.content), Some(NewContent::Regular(Reference::Base(Row::FIRST))));
+}
+
+#[test]
+fn a_directory_in_which_nothing_changes_is_not_named() {
+    let mut tree = Tree::default();
+    tree.add_directory(0, b"kept", META);
+    let other = tree.add_directory(0, b"other", META);
+    let base = index(&[("a", &tree)]);
+    tree.add_file(other, b"f", META, What::Fifo);
+    let difference = differ(&base, &index(&[("a", &tree)]));
+    let names: Vec<&[u8]> = difference.edits().iter().map(|edit| difference.name(edit)).collect();
+    assert_eq!(names, [&b""[..], b"other", b"f"]);
 }
 
 #[test]
