@@ -115,7 +115,6 @@ fn recipes(coder: Coder, codec: RecipeCodec, (offset, len): (u64, u64), lens: [u
     let object = |size, id| Object { size, id: [id; 32] };
     let recipes = Recipes {
         first_leaf: 2,
-        base_objects: BASE,
         leaves: vec![object(offset + 2 * len, 9)],
         views: views.into(),
         made: vec![Made { object: row(1), segments: 4..9 }],
@@ -123,6 +122,7 @@ fn recipes(coder: Coder, codec: RecipeCodec, (offset, len): (u64, u64), lens: [u
         ranges,
         coders: vec![coder],
         rows: vec![None, Some(row(0)), None],
+        ..Recipes::over(BASE)
     };
     (recipes, vec![object(offset + len, 1), object(size, 2)])
 }
@@ -147,6 +147,7 @@ proptest! {
         let bytes = sums.encode().expect("it fits");
         let parsed = RecipeSums::parse(Reader::new(Part::Root, &bytes));
         prop_assert_eq!(parsed.as_ref(), Ok(&sums));
+        prop_assert_eq!((sums.leaves, sums.made), (1, 1));
         prop_assert_eq!(sums.encoded_bytes(), 3 * range.1);
         let encoded = 3 * range.1 + lens.1 + coder.memory(3 * range.1);
         prop_assert_eq!(sums.memory, encoded.max(range.1 + lens.2 + codec.memory()));

@@ -190,6 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn a_window_that_is_not_stated_is_that_of_the_level_or_of_long_matches() {
+        let memory = |is_long, window_log| {
+            let (is_pledged, is_checked, has_worker, is_unsplit) = (false, false, false, false);
+            let stream = ZstdStream { is_pledged, is_checked, has_worker, is_long, is_unsplit, window_log };
+            Zstd { level: 1, stream: Some(stream) }.memory(1)
+        };
+        assert_eq!(memory(false, 0), memory(false, 19));
+        assert_eq!(memory(true, 0), memory(true, 27));
+    }
+
+    #[test]
     fn parameters_that_section_5_does_not_allow_are_unsupported() {
         // Each with, for each byte, values that it must not have.
         type Row<'a> = (u8, &'a [u8], &'a [&'a [u8]]);
