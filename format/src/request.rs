@@ -147,3 +147,30 @@ impl Request {
         Index::parse(bytes, self.entries)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{IndexBuilder, Node, Object};
+    use crate::{Attributes, Xattrs};
+
+    #[test]
+    fn ids_that_are_known_complete_the_index() {
+        let attributes = |mode| Attributes { mode, uid: 0, gid: 0, xattrs: Xattrs::default() };
+        let mut builder = IndexBuilder::default();
+        builder.begin_ref("main");
+        builder.inode(&attributes(0o40_755), (0, 0), Node::Directory { children: 2 });
+        for (name, content) in [(b"f", 0), (b"g", 1)] {
+            builder.entry(name, None);
+            builder.inode(&attributes(0o100_644), (0, 0), Node::Regular { content });
+        }
+        let objects = [Object { id: [1; 32], size: 7 }, Object { id: [2; 32], size: 8 }];
+        let bytes = builder.finish(objects.into_iter(), &[3; 32]).expect("it fits");
+        let index = Index::parse(bytes, 2).expect("it is sound");
+        let request = Request::of(&index, [4; 32], None).expect("the ids begin differently");
+        let known = |prefix: &[u8; PREFIX], size| {
+            objects.iter().find(|object| object.id.starts_with(prefix) && object.size == size).map(|object| object.id)
+        };
+        assert_eq!(request.complete(known), Ok(index));
+    }
+}
