@@ -236,14 +236,31 @@ impl IndexBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Xattrs;
     use crate::attributes::Xattr;
+    use crate::{Index, Xattrs};
+
+    fn directory() -> Attributes {
+        Attributes { mode: 0o40_755, uid: 0, gid: 0, xattrs: Xattrs::default() }
+    }
+
+    #[test]
+    fn a_ref_is_found_by_its_name() {
+        let mut builder = IndexBuilder::default();
+        for name in ["a", "b"] {
+            builder.begin_ref(name);
+            builder.inode(&directory(), (0, 0), Node::Directory { children: 0 });
+        }
+        let bytes = builder.finish([].into_iter(), &[0; 32]).expect("it fits");
+        let index = Index::parse(bytes, 0).expect("it is sound");
+        let found = |name| index.find_ref(name).map(|found| found.name.as_str());
+        assert_eq!(["a", "b", "c"].map(found), [Some("a"), Some("b"), None]);
+    }
 
     #[test]
     fn what_does_not_fit_is_an_error() {
         let finish = |builder: IndexBuilder| builder.finish([].into_iter(), &[0; 32]);
         let too_large = |what, len, max| Err(Error::TooLarge { what, len, max });
-        let directory = Attributes { mode: 0o40_755, uid: 0, gid: 0, xattrs: Xattrs::default() };
+        let directory = directory();
         let begun = |name: &str| {
             let mut builder = IndexBuilder::default();
             builder.begin_ref(name);

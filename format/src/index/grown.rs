@@ -204,3 +204,65 @@ fn block(bytes: &[u8], tree: &Tree) -> Block {
     names.sort_unstable_by_key(|(name, _)| name_of(*name));
     names
 }
+
+#[cfg(test)]
+mod tests {
+    use sha2::{Digest as _, Sha256};
+
+    use super::*;
+    use crate::Xattrs;
+    use crate::index::{Index, IndexBuilder, Node, OsTreeKind};
+    use crate::ostree::{Checksum, Commit, Dictionary, DirTree, dirmeta};
+
+    fn sum(bytes: &[u8]) -> Checksum {
+        Sha256::digest(bytes).into()
+    }
+
+    /// Returns the bytes of an index with a tree of one entry, and a commit of a path of `depth` directories.
+    fn index(depth: usize) -> Vec<u8> {
+        let attributes = |mode| Attributes { mode, uid: 0, gid: 0, xattrs: Xattrs::default() };
+        let directory = attributes(0o40_755);
+        let mut builder = IndexBuilder::default();
+        builder.begin_ref("a");
+        builder.inode(&directory, (0, 0), Node::Directory { children: 1 });
+        builder.entry(b"f", None);
+        builder.inode(&attributes(0o10_644), (0, 0), Node::Plain);
+
+        let meta = dirmeta::encode(&directory);
+        let mut trees = alloc::vec![DirTree::default().encode()];
+        for below in 0..depth {
+            let (below, meta) = (sum(&trees[below]), sum(&meta));
+            trees.push(DirTree { directories: [(&b"d"[..], &below, &meta)].into(), ..DirTree::default() }.encode());
+        }
+        let commit = Commit {
+            metadata: Dictionary::parse(&[]).expect("it is empty"),
+            collection_binding: None,
+            parent: None,
+            related: &[],
+            subject: "",
+            body: "",
+            timestamp: 0,
+            root_tree: &sum(&trees[depth]),
+            root_meta: &sum(&meta),
+        };
+        builder.ostree_object(OsTreeKind::Commit, &commit.encode());
+        builder.ostree_object(OsTreeKind::DirMeta, &meta);
+        for tree in trees.iter().rev() {
+            builder.ostree_object(OsTreeKind::DirTree, tree);
+        }
+        builder.commit_ref("b", None, "");
+        builder.finish([].into_iter(), &[0; 32]).expect("it fits")
+    }
+
+    #[test]
+    fn a_path_in_a_commit_is_as_deep_as_its_directories() {
+        let index = Index::parse(index(3), 4).expect("it is sound");
+        assert_eq!(index.ostree().map(|ostree| ostree.of_parents().depth), Some(3));
+    }
+
+    #[test]
+    fn entries_of_trees_and_commits_are_counted_before_any_is_built() {
+        let refused = Index::parse(index(3), 2);
+        assert_eq!(refused, Err(Error::Maximum { what: "entries", declared: 2, found: 4 }));
+    }
+}
