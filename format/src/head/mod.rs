@@ -160,3 +160,17 @@ impl Head {
         self.chunks_at().saturating_add(self.root.maxima.chunks_stored)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_root_and_the_longest_area_make_the_longest_head() {
+        let preamble = Preamble { root_len: Preamble::ROOT_LEN_MAX };
+        let mut bytes = preamble.encode().to_vec();
+        bytes.resize(at(preamble.signed_len()), 0);
+        bytes.extend(area::LEN_MAX.to_le_bytes());
+        assert_eq!(Head::len_from(&bytes), Ok(Head::LEN_MAX));
+    }
+}
