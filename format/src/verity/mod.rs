@@ -161,6 +161,17 @@ mod tests {
     }
 
     #[test]
+    fn a_hasher_goes_on_where_it_was_passed_on() {
+        let content = vec![b'A'; 524_289];
+        let mut hasher = VerityHasher::new();
+        for part in content.chunks(100_000) {
+            hasher = passed_on(&hasher);
+            hasher.update(part);
+        }
+        assert_eq!(hasher.finish(), digest(&content));
+    }
+
+    #[test]
     fn appended_pieces_give_the_same() {
         let content: Vec<u8> = (0_u32..700_000).flat_map(u32::to_le_bytes).collect();
         for piece in [1, 2, 64, 128, 256].map(|blocks| blocks * BLOCK) {
