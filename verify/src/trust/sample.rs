@@ -1,7 +1,8 @@
-//! Keys and signatures for the unit tests, made from small numbers.
+//! Keys, signatures and heads for the unit tests, made from small numbers.
 
 use base64ct::{Base64, Encoding};
 use ed25519_dalek::Signer;
+use sealift_format::{Contents, Head, Identity, Maxima, Root};
 
 use super::sshsig::{MessageHash, data_to_sign, envelope};
 use super::wire::put_string;
@@ -39,4 +40,21 @@ pub(super) fn strings(fields: &[&[u8]]) -> Vec<u8> {
         put_string(&mut out, field);
     }
     out
+}
+
+/// Returns the unsigned head of a bundle without content.
+pub(crate) fn head(identity: Identity) -> Head {
+    let contents = Contents {
+        index_digest: [0; 32],
+        index_len: 0,
+        index_stored: 0,
+        index_blake3: [0; 32],
+        layout_len: 0,
+        layout_stored: 0,
+        layout_blake3: [0; 32],
+    };
+    let maxima = Maxima { piece_log2: 12, window_log: 10, ..Maxima::default() };
+    let (annotations, bases, images) = Default::default();
+    let root = Root { identity, contents, maxima, annotations, bases, images, recipes: None };
+    Head::new(root, Vec::new(), 1024).expect("it is short")
 }

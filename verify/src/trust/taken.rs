@@ -82,3 +82,83 @@ impl Policy {
         Some(TrustedSigner { key: key.id(), key_type: key.key_type(), line, comment: String::new() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealift_format::{Envelope, Identity};
+
+    use super::super::{AllowedSigners, Device, FloorRecord, Floors, Now, Thresholds, sample};
+    use super::*;
+
+    /// Returns version 7 of `os` for one kind of device, which expires at second 1000, with the signature of each of these keys.
+    fn head(keys: &[u8]) -> Head {
+        let (name, compatible) = ("os".into(), vec!["board-a".into()]);
+        let identity = Identity { name, version: 7, created: 0, expires: Some(1000), compatible };
+        let head = sample::head(identity);
+        let sign = |key: &u8| Envelope { kind: Envelope::SSH_SIGNATURE, body: sample::signature(*key, head.signed()) };
+        let envelopes = keys.iter().map(sign).collect();
+        head.with_envelopes(envelopes).expect("there is room")
+    }
+
+    /// Keys 1 and 2 may sign `os`.
+    fn policy() -> Policy {
+        let line = |number| format!("os namespaces=\"sealift\" {}\n", sample::line(number));
+        let mut policy = Policy::at(Now::exactly(999));
+        policy.signers = AllowedSigners::parse((line(1) + &line(2)).as_bytes()).ok();
+        policy.device = Device::with_tags(["board-a"]);
+        policy
+    }
+
+    fn since(policy: &Policy, head: &Head) -> Vec<String> {
+        let verdict = policy.judge_installed(head).expect("a key counts or once counted");
+        verdict.since.iter().map(ToString::to_string).collect()
+    }
+
+    /// The same policy on another device, after the bundle expired and a newer one was installed.
+    fn later() -> Policy {
+        let floor = FloorRecord { version: 8, created: 0, keys: vec![sample::key(1).id()] };
+        let (now, device) = (Now::exactly(1000), Device::with_tags(["board-b"]));
+        Policy { now, device, floors: Floors::new(vec![floor]), ..policy() }
+    }
+
+    #[test]
+    fn a_base_may_be_old_and_for_another_device() {
+        let head = head(&[1]);
+        let now = Policy { now: Now::exactly(1000), ..policy() };
+        let device = Policy { device: later().device, ..policy() };
+        let floors = Policy { floors: later().floors, ..policy() };
+        for later in [now, device, floors, later()] {
+            assert!(later.judge_head(&head).is_err());
+            let verdict = later.judge_base(&head).expect("it is signed");
+            assert_eq!((verdict.signers.len(), verdict.unsigned), (1, false));
+        }
+    }
+
+    #[test]
+    fn a_base_needs_a_trusted_signature() {
+        for keys in [&[][..], &[9]] {
+            assert!(matches!(policy().judge_base(&head(keys)), Err(Error::Untrusted(_))));
+        }
+    }
+
+    #[test]
+    fn what_has_changed_since_the_installation_is_said() {
+        assert_eq!(since(&policy(), &head(&[1])), [""; 0]);
+        let expected = [
+            "version 8 was installed on this device",
+            "it expired at 1970-01-01 00:16:40 UTC",
+            "its tags no longer match this device",
+        ];
+        assert_eq!(since(&later(), &head(&[1])), expected);
+    }
+
+    #[test]
+    fn keys_that_have_lost_their_trust_since_are_named() {
+        let mut policy = policy();
+        policy.thresholds = Thresholds::parse(["2"]).expect("a rule");
+        policy.revoked.ids.push(sample::key(1).id());
+        let key = format!("its key {} is now revoked", sample::key(1).id());
+        assert_eq!(since(&policy, &head(&[1, 2])), [key]);
+        assert_eq!(since(&policy, &head(&[2])), ["2 signatures are now required"]);
+    }
+}
