@@ -65,6 +65,13 @@ mod tests {
     }
 
     #[test]
+    fn a_line_has_at_most_70_characters() {
+        let lens = |len: usize| encode(&vec![7; len]).lines().map(str::len).collect::<Vec<_>>();
+        assert_eq!(lens(105), [BEGIN.len(), 70, 70, END.len()]);
+        assert_eq!(lens(106), [BEGIN.len(), 70, 70, 4, END.len()]);
+    }
+
+    #[test]
     fn other_text_is_refused() {
         let good = encode(b"signature");
         assert!(decode(good.as_bytes()).is_ok());

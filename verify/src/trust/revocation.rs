@@ -96,6 +96,7 @@ mod tests {
         let list = RevocationList::parse(file.as_bytes()).expect("a good list");
         assert!(list.contains(&one));
         assert!(!list.contains(&two));
+        assert_eq!(list.ids().collect::<Vec<_>>(), [one.id()]);
         assert_eq!(RevocationList::parse(b""), Ok(RevocationList::default()));
         // A short key cannot sign, but whoever lists it meant well.
         assert!(RevocationList::parse(b"ssh-dss AAAAB3NzaC1kc3M=").is_ok());
