@@ -162,3 +162,32 @@ fn compare(bundle: &Bundle, number: u32, hasher: FileObjectHasher) -> Result<(),
     let checksum = file(bundle, number).checksum;
     if hasher.finish() == checksum { Ok(()) } else { Err(ContentError::OsTreeFile { checksum }) }
 }
+
+#[cfg(test)]
+mod tests {
+    use sealift_format::{Attributes, Identity, IndexBuilder, Large, Layout, Node, Piece, Xattrs};
+
+    use super::*;
+    use crate::trust::sample;
+
+    #[test]
+    fn only_pieces_without_data_come_between_two_with_data() {
+        let identity = Identity { name: "os".into(), version: 1, created: 0, expires: None, compatible: vec![] };
+        let mut builder = IndexBuilder::default();
+        builder.begin_ref("main");
+        let directory = Attributes { mode: 0o40_755, uid: 0, gid: 0, xattrs: Xattrs::default() };
+        builder.inode(&directory, (0, 0), Node::Directory { children: 0 });
+        let bytes = builder.finish([].into_iter(), &[0; 32]).expect("it fits");
+        let index = Index::parse(bytes, 0).expect("it is sound");
+        let data = Some(Row::FIRST);
+        let piece = |chunk| Piece { chunk, chaining_value: [0; 32] };
+        let layout = Layout {
+            pieces: [data, data, None, data, data].map(piece).into(),
+            large: vec![Large { object: Row::FIRST, first_piece: 0 }],
+            ..Layout::default()
+        };
+        let bundle = Bundle { head: sample::head(identity), layout, index };
+        let files = LargeFiles { object: Row::FIRST, next_piece: 2, hashers: Vec::new() };
+        assert_eq!([1, 3, 4, 9].map(|piece| files.is_next(&bundle, piece)), [false, true, false, false]);
+    }
+}

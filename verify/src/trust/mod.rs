@@ -31,7 +31,7 @@ mod public_key;
 mod revocation;
 mod rsa;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 mod shortfall;
 #[cfg(feature = "sign")]
 pub mod sign;
