@@ -264,6 +264,12 @@ mod tests {
         assert_eq!(of(1024).expect("it is whole").top(), Some(512..1024));
     }
 
+    #[test]
+    fn mismatches_of_two_runs_add_up() {
+        let run = |block, count| Mismatch { level: None, block, offset: block * 512, count };
+        assert_eq!(run(3, 2).and(run(9, 4)), run(3, 6));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
