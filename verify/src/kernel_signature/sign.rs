@@ -204,3 +204,24 @@ fn modulus_len(key: &[u8]) -> Option<usize> {
     UintRef::decode(&mut reader).ok()?;
     UintRef::decode(&mut reader).ok().map(|modulus| modulus.as_bytes().len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The certificate of key 9.
+    const CERTIFICATE: &[u8] = include_bytes!("../../../tests/data/kernel-p256.crt");
+
+    fn key(number: u8) -> KernelKey {
+        KernelKey(Secret::EcdsaP256(ecdsa::SigningKey::from_slice(&[number; 32]).expect("it is below the order")))
+    }
+
+    #[test]
+    fn a_key_signs_for_its_own_certificate_alone() {
+        let certificate = KernelCertificate::from_pem(CERTIFICATE).expect("it is one");
+        let body = key(9).sign(&certificate, b"signed").expect("it is the key's");
+        assert_eq!(certificate.verify(&body, b"signed"), Ok(()));
+        assert_eq!(certificate.verify(&body, b"another"), Err(KernelSignError::Mismatch));
+        assert_eq!(key(8).sign(&certificate, b"signed"), Err(KernelSignError::OtherKey));
+    }
+}
