@@ -238,10 +238,11 @@ mod tests {
 
     /// Whether or not this file system supports fs-verity, an unsealed file is not taken for a sealed one.
     #[test]
-    fn an_unsealed_file_has_no_digest() {
+    fn an_unsealed_file_has_neither_digest_nor_metadata() {
         let file = tempfile::tempfile().expect("a file");
         let error = measure(&file).expect_err("it is not sealed");
         assert!(matches!(error, KernelError::NotSealed | KernelError::Unsupported), "{error}");
+        assert!(read_metadata(&file, SealMetadata::Descriptor, 0, &mut [0; 8]).is_err());
         let supported = is_supported(&file).expect("the kernel says");
         assert_eq!(supported, matches!(error, KernelError::NotSealed));
         let folder = std::fs::File::open(std::env::temp_dir()).expect("a folder");
