@@ -102,6 +102,23 @@ fn it_is_replaced_where_all_else_is_deleted_and_where_it_holds_nothing_else() {
 }
 
 #[test]
+fn another_directory_with_the_rights_of_the_installed_one_gets_no_others() {
+    let Some(desk) = desk() else { return };
+    desk.set_mode("tree/home/pub", 0o777);
+    desk.pack(4);
+    let (place, old) = (desk.path("target/home/pub"), desk.path("target/home/old"));
+    fs::rename(&place, &old).unwrap();
+    let copied = Command::new("cp").arg("-a").arg(&old).arg(&place).status().unwrap();
+    assert!(copied.success());
+    let was = rights(place.clone());
+    assert_eq!((was.0, was.1), (USER, 0o775));
+    desk.take(4, "target", &options(false, false, false), &Progress::default()).unwrap();
+    let (owner, mode, inode) = rights(place);
+    assert_eq!((owner, mode), (USER, 0o777));
+    assert_ne!(inode, was.2, "it was made anew");
+}
+
+#[test]
 fn the_recorded_directory_gets_its_rights_back_with_what_it_holds() {
     let Some(desk) = desk() else { return };
     for delete in [true, false] {

@@ -140,7 +140,8 @@ impl Update<'_> {
         let (mut strangers, mut walk) = (Vec::new(), TargetWalk::default());
         let is_recorded = |number: &Row<Directory>| {
             let entry = self.place_of(*number).and_then(|place| self.changes.installed(place.entry));
-            self.recorded.has_owners() && entry.is_some_and(|entry| recheck.stat(entry).is_some())
+            let found = entry.and_then(|entry| recheck.stat(entry));
+            self.recorded.has_owners() && found.is_some_and(|found| self.recorded.is_known(*number, found.inode))
         };
         let stays = |number: &Row<Directory>| !self.is_new(*number) && !is_recorded(number);
         for number in self.directories_of(Depth::All).filter(stays) {
