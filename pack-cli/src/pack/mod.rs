@@ -47,7 +47,7 @@ pub use delta::{DeltaFor, ReadSources, estimate_delta, pack_delta, read_for_delt
 pub use estimate::{DeltaEstimate, Estimate, estimate};
 use order::AccessOrder;
 pub use order::OrderStats;
-use recipe::Containers;
+use recipe::{BundleKind, Candidates, Containers};
 pub(crate) use sequence::choose_cut;
 
 /// Options of packing.
@@ -183,7 +183,7 @@ pub fn pack(
     let mut ordered = Ordered::new(refs, options, None)?;
     ordered.set_apart(options, progress)?;
     let (files, bytes) = ordered.size();
-    let containers = ordered.containers(&output.folder(), options, false, progress)?;
+    let containers = ordered.containers(&output.folder(), options, BundleKind::Full, progress)?;
     let Ordered { refs, mut sources, mut order } = ordered;
     if let Some(containers) = &containers {
         containers.add_leaves(&mut order, sources.len(), options.chunk_len);
@@ -276,13 +276,17 @@ impl<'a> Ordered<'a> {
         &self,
         folder: &Path,
         options: &PackOptions,
-        is_delta: bool,
+        bundle: BundleKind<'_>,
         progress: &Progress,
     ) -> Result<Option<Containers>, Error> {
         if !options.recipes {
             return Ok(None);
         }
-        Containers::find(&self.sources, folder, options, is_delta, progress)
+        let candidates = Candidates::find(&self.sources, options.jobs.max(1), progress)?;
+        if candidates.is_empty() {
+            return Ok(None);
+        }
+        Containers::find(&self.sources, &candidates, folder, options, bundle, progress)
     }
 
     /// Returns the number of contents, and their bytes.

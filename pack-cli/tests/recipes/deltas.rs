@@ -1,5 +1,9 @@
 //! Deltas between images: of the size of what changed in them.
 
+use std::process::Command;
+
+use sealift_desk::{has, noise, out, skipped};
+
 use crate::desk::Images;
 
 #[test]
@@ -64,4 +68,42 @@ fn a_base_that_lacks_a_part_is_refused_before_anything_is_written() {
     let (status, said) = images.run(&line);
     assert_eq!(status, Some(4), "{said}");
     assert!(images.read("tree/os.squashfs") == image, "it was changed");
+}
+
+/// Compresses the file `first` as no registered encoder does, with a full flush in its middle, and `second` as zlib does.
+const TWO_MEMBERS: &str = "\
+import sys, zlib
+first, second, to = (open(path, mode) for path, mode in zip(sys.argv[1:], ('rb', 'rb', 'wb')))
+packer, first = zlib.compressobj(6, wbits=31), first.read()
+to.write(packer.compress(first[:50000]) + packer.flush(zlib.Z_FULL_FLUSH) + packer.compress(first[50000:]) + packer.flush())
+packer = zlib.compressobj(6, wbits=31)
+to.write(packer.compress(second.read()) + packer.flush())
+";
+
+#[test]
+fn a_block_that_a_base_has_needs_no_encoder() {
+    let Some(images) = Images::new() else { return };
+    if !has(&["python3"]) {
+        skipped("needs python3: makes what no registered encoder makes");
+        return;
+    }
+    let text: String = (0..20_000).map(|line| format!("line {line}, {}\n", line * 7919 % 10_007)).collect();
+    images.write("first", noise(7, 100_000));
+    for (version, change) in [(1, ""), (2, ".")] {
+        // One line differs, and with it all that is compressed behind it.
+        images.write("second", text.replacen("line 10,", &format!("line 10{change},"), 1));
+        std::fs::create_dir(images.path(&format!("gz-{version}"))).unwrap();
+        let paths = ["first", "second", &format!("gz-{version}/x.gz")].map(|name| images.path(name));
+        out(Command::new("python3").args(["-c", TWO_MEMBERS]).args(paths));
+    }
+    let pack = "--name os --key release";
+    images.good(&format!("pack gz-1 -o gz-1.sealift --bundle-version 1 {pack} --recipes"));
+    let over = format!("--bundle-version 2 {pack} --base gz-1.sealift --trust signers");
+    images.good(&format!("pack gz-2 -o opaque.sealift {over}"));
+    images.good(&format!("pack gz-2 -o gz-2.sealift {over} --recipes"));
+    let (delta, opaque) = (images.len("gz-2.sealift"), images.len("opaque.sealift"));
+    assert!(delta * 4 < opaque, "{delta} bytes as a recipe, {opaque} without");
+    images.does("unpack gz-1.sealift gz");
+    images.does("unpack gz-2.sealift gz --update");
+    assert!(images.read("gz/x.gz") == images.read("gz-2/x.gz"));
 }

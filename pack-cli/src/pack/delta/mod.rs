@@ -22,7 +22,7 @@ use sealift_format::{
 use super::compress::Compressor;
 use super::contents::{PackedRows, holes_of, index_bytes};
 use super::estimate::{DeltaEstimate, Estimate, nanos, scaled, spread};
-use super::recipe::{BaseViews, Containers, Numbers, Over, add_recipes, view_of};
+use super::recipe::{BaseViews, BundleKind, Candidates, Containers, Numbers, Over, add_recipes, view_of};
 use super::sequence::{PackedObject, Sequenced};
 use super::writer::ChunkWriter;
 use super::{
@@ -68,6 +68,57 @@ impl DeltaFor {
         let (Self::Bases(bases) | Self::Request(_, bases)) = self;
         bases.iter().find_map(OrderProfile::of_base)
     }
+}
+
+/// A target, and what is known of it.
+enum Target {
+    /// Targets that hold all of these bases, and the containers in them, if the sources were taken apart knowing them.
+    Bases(Bases, Option<BaseViews>),
+    /// The target that made the request.
+    Request(Request, Vec<Base>),
+}
+
+impl Target {
+    /// What a base makes is kept in a file without a name in `folder`.
+    fn new(target: DeltaFor, folder: &Path, options: &PackOptions) -> Result<Self, Error> {
+        Ok(match target {
+            DeltaFor::Bases(bases) => Self::Bases(kept(bases, folder, options)?, None),
+            DeltaFor::Request(request, at_hand) => Self::Request(request, at_hand),
+        })
+    }
+
+    /// Takes the containers in the sources apart, if the options have recipes: in what the bases have, nothing has to be proved.
+    fn with_containers(
+        target: DeltaFor,
+        ordered: &Ordered<'_>,
+        folder: &Path,
+        options: &PackOptions,
+        progress: &Progress,
+    ) -> Result<(Self, Option<Containers>), Error> {
+        match Self::new(target, folder, options)? {
+            Self::Bases(bases, _) if options.recipes => {
+                let candidates = Candidates::find(&ordered.sources, options.jobs.max(1), progress)?;
+                if candidates.is_empty() {
+                    return Ok((Self::Bases(bases, None), None));
+                }
+                let views = BaseViews::find(&bases, &candidates.ids(), progress)?;
+                let bundle = BundleKind::Over(&views, bases.by_id().into_keys().collect());
+                let found = Containers::find(&ordered.sources, &candidates, folder, options, bundle, progress)?;
+                Ok((Self::Bases(bases, Some(views)), found))
+            }
+            other => {
+                let found = ordered.containers(folder, options, BundleKind::Delta, progress)?;
+                Ok((other, found))
+            }
+        }
+    }
+}
+
+/// Returns bases that keep what they make in a file without a name in `folder`.
+fn kept(bases: Vec<Base>, folder: &Path, options: &PackOptions) -> Result<Bases, Error> {
+    let bases = Bases::new(bases);
+    bases.keep_made(folder, options.jobs.max(1))?;
+    Ok(bases)
 }
 
 /// Sources that were read, from which deltas for several targets are packed.
@@ -128,11 +179,11 @@ impl<'a> ReadSources<'a> {
             Some(_) if self.options.order.is_none() => {
                 pack_delta(&self.refs, target, output, self.options, sign, self.progress)
             }
-            _ => self.pack_over(target, output, sign),
+            _ => self.pack_over(Target::new(target, &output.folder(), self.options)?, output, sign),
         }
     }
 
-    fn pack_over(&self, target: DeltaFor, output: &Output, sign: &SigningFn<'_>) -> Result<Outcome<PackStats>, Error> {
+    fn pack_over(&self, target: Target, output: &Output, sign: &SigningFn<'_>) -> Result<Outcome<PackStats>, Error> {
         let prepared = match Prepared::new(&output.folder(), self, target)? {
             Outcome::New(prepared) => prepared,
             Outcome::Unchanged(base) => return Ok(Outcome::Unchanged(base)),
@@ -185,13 +236,14 @@ struct OverBases<'a> {
 
 impl<'a> Prepared<'a> {
     /// Chooses the prefix of each chunk from the bases. What a base makes is kept in a file without a name in `folder`.
-    fn new(folder: &Path, from: &'a ReadSources<'a>, target: DeltaFor) -> Result<Outcome<Self>, Error> {
+    fn new(folder: &Path, from: &'a ReadSources<'a>, target: Target) -> Result<Outcome<Self>, Error> {
         let ReadSources { sources, packed, index, options, progress, .. } = from;
-        let bases = Bases::new(match target {
-            DeltaFor::Bases(bases) => bases,
-            DeltaFor::Request(request, at_hand) => vec![Base::of_request(&request, at_hand, index)?],
-        });
-        bases.keep_made(folder, options.jobs.max(1))?;
+        let (bases, views) = match target {
+            Target::Bases(bases, views) => (bases, views),
+            Target::Request(request, at_hand) => {
+                (kept(vec![Base::of_request(&request, at_hand, index)?], folder, options)?, None)
+            }
+        };
         let indexes = bases.indexes();
         let Some((first, others)) = indexes.split_first() else {
             return Err(Error::Usage("a delta bundle needs a base".into()));
@@ -208,8 +260,13 @@ impl<'a> Prepared<'a> {
         let (mut bases, mut over_bases) = (bases, None);
         if let Some(containers) = from.containers {
             let base_objects = difference.base_objects();
-            let known: HashSet<[u8; 32]> = index.objects().iter().map(|object| object.id).collect();
-            let views = BaseViews::find(&bases, &known, progress)?;
+            let views = match views {
+                Some(views) => views,
+                None => {
+                    let known = index.objects().iter().map(|object| object.id).collect();
+                    BaseViews::find(&bases, &known, progress)?
+                }
+            };
             let by_id = bases.by_id();
             let over = containers.take_from(sources, packed, &carried.objects, &views, &by_id, progress)?;
             carried.objects.retain(|object| !over.segments.contains_key(object));
@@ -302,7 +359,7 @@ pub fn pack_delta(
 ) -> Result<Outcome<PackStats>, Error> {
     let folder = output.folder();
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
-    let containers = ordered.containers(&folder, options, true, progress)?;
+    let (target, containers) = Target::with_containers(target, &ordered, &folder, options, progress)?;
     ReadSources::new(ordered, containers.as_ref(), options, progress)?.pack_over(target, output, sign)
 }
 
@@ -318,7 +375,7 @@ pub fn read_for_deltas(
     run: &mut dyn FnMut(&ReadSources<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
     let ordered = Ordered::new(refs, options, None)?;
-    let containers = ordered.containers(folder, options, true, progress)?;
+    let containers = ordered.containers(folder, options, BundleKind::Delta, progress)?;
     run(&ReadSources::new(ordered, containers.as_ref(), options, progress)?)
 }
 
@@ -335,7 +392,7 @@ pub fn estimate_delta(
     let start = Instant::now();
     let ordered = Ordered::new(refs, options, target.order().as_ref())?;
     let folder = std::env::temp_dir();
-    let containers = ordered.containers(&folder, options, true, progress)?;
+    let (target, containers) = Target::with_containers(target, &ordered, &folder, options, progress)?;
     let sources = ReadSources::new(ordered, containers.as_ref(), options, progress)?;
     let prepared = match Prepared::new(&folder, &sources, target)? {
         Outcome::New(prepared) => prepared,

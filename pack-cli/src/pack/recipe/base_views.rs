@@ -22,7 +22,7 @@ pub(in crate::pack) struct BaseViews {
     /// By the BLAKE3 of their bytes.
     pub(super) by_id: HashMap<[u8; 32], u32>,
     /// The bytes that an encoder made, by their BLAKE3.
-    pub(super) blocks: HashMap<[u8; 32], DraftRange>,
+    blocks: HashMap<[u8; 32], DraftRange>,
 }
 
 /// A byte string in a container of a base.
@@ -86,6 +86,15 @@ impl BaseViews {
             }
         }
         Ok(views)
+    }
+
+    pub(super) fn has_blocks(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+
+    /// Returns where a base has the bytes of a compressed block.
+    pub(super) fn block(&self, stored: &[u8]) -> Option<DraftRange> {
+        self.blocks.get(blake3::hash(stored).as_bytes()).copied()
     }
 
     /// Returns the views that files may resemble, each with its path.

@@ -26,10 +26,17 @@ const ZEROS_LEN: usize = 4096;
 /// Bytes behind an lz4 block that may have had an effect on it: its encoder looks for longer matches than it can use.
 const FOLLOWING_LEN: usize = 64;
 
-/// A block that an encoder makes.
+/// A block that an encoder makes or a base has.
 struct Made {
     /// By their place in the block.
     proved: Vec<Proved>,
+}
+
+impl Made {
+    /// Returns whether an encoder was needed.
+    fn is_encoded(&self) -> bool {
+        self.proved.iter().any(|proved| proved.coder.is_some())
+    }
 }
 
 /// A part of a member, and where it lies in the container or in a decoded block.
@@ -59,11 +66,11 @@ const UNUSED: u64 = 8;
 pub(super) const STRUCTURE: DraftPart = DraftPart::Leaf(u32::MAX);
 
 impl<'a> Dissection<'a> {
-    /// Finds out which blocks can be made, on `jobs` threads.
+    /// Finds out which blocks the bases have or an encoder makes, on `jobs` threads.
     pub(super) fn new(
         bytes: &'a dyn ReadAt,
         anatomy: &'a Anatomy,
-        prover: &Prover,
+        prover: &Prover<'_>,
         jobs: usize,
         progress: &Progress,
     ) -> Result<Self, ContainerFault> {
@@ -71,7 +78,9 @@ impl<'a> Dissection<'a> {
         let mut made: Vec<Option<Made>> = Vec::with_capacity(anatomy.blocks.len());
         let mut rest = &anatomy.blocks[..];
         while !rest.is_empty() {
-            if made.len() >= GIVE_UP && made.iter().all(Option::is_none) {
+            let mut tried = made.iter().filter(|made| made.as_ref().is_none_or(Made::is_encoded));
+            let only_bases = tried.clone().nth(GIVE_UP - 1).is_some() && tried.all(Option::is_none);
+            if only_bases && prover.bases.is_none() {
                 made.extend(rest.iter().map(|_| None));
                 break;
             }
@@ -86,7 +95,7 @@ impl<'a> Dissection<'a> {
             let proved = map(jobs, batch, |block| {
                 progress.check()?;
                 let next = || next_bytes(&blocks, anatomy, following.get(&block.offset)).unwrap_or_default();
-                Ok(prove(bytes, anatomy.hint, block, prover, &next))
+                Ok(prove(bytes, anatomy.hint, block, (prover, only_bases), &next))
             });
             made.extend(proved.map_err(io::Error::other)?);
         }
@@ -312,7 +321,7 @@ fn prove(
     bytes: &dyn ReadAt,
     hint: Hint,
     block: &Block,
-    prover: &Prover,
+    (prover, only_bases): (&Prover<'_>, bool),
     following: &dyn Fn() -> Vec<u8>,
 ) -> Option<Made> {
     if block.stored_len > CODED_MAX {
@@ -321,7 +330,7 @@ fn prove(
     let mut stored = vec![0; size(block.stored_len)];
     bytes.read_exact_at(&mut stored, block.offset).ok()?;
     let plain = decoded(block, &stored).filter(|plain| !plain.is_empty())?;
-    let proved = prover.prove(block, hint, (&stored, &plain), following)?;
+    let proved = prover.prove(block, hint, (&stored, &plain), following, only_bases)?;
     Some(Made { proved })
 }
 

@@ -18,8 +18,8 @@ pub(in crate::pack) enum DraftSegment {
     Copied(DraftRange),
     /// So many zeros.
     Zeros(u64),
-    /// What a coder makes of parts of others.
-    Encoded { coder: Coder, len: u64, inputs: Vec<DraftRange> },
+    /// What a coder makes of parts of others; without one, a base has these bytes.
+    Encoded { coder: Option<Coder>, len: u64, inputs: Vec<DraftRange> },
 }
 
 /// Of what a range is.

@@ -53,7 +53,7 @@ pub(in crate::pack) fn add_recipes(
     order.sort_by_key(|made| containers.drafts[made.draft].height);
     let recipes = &mut layout.recipes;
     let used = segments_of.values().flatten().filter_map(|segment| match segment {
-        DraftSegment::Encoded { coder, .. } => Some(*coder),
+        DraftSegment::Encoded { coder, .. } => *coder,
         DraftSegment::Copied(_) | DraftSegment::Zeros(_) => None,
     });
     recipes.coders = used.collect::<BTreeSet<Coder>>().into_iter().collect();
@@ -75,7 +75,10 @@ pub(in crate::pack) fn add_recipes(
             let kind = match segment {
                 DraftSegment::Copied(_) => SegmentKind::Copied(from),
                 DraftSegment::Zeros(_) => SegmentKind::Zeros,
-                DraftSegment::Encoded { coder, .. } => {
+                DraftSegment::Encoded { coder: None, .. } => {
+                    return Err(Error::Usage("a block of a base was not found in it again".into()));
+                }
+                DraftSegment::Encoded { coder: Some(coder), .. } => {
                     let coder = recipes.coders.partition_point(|known| known < coder);
                     SegmentKind::Encoded { coder: fit(coder, "the number of coders")?, ranges: from..end }
                 }

@@ -58,6 +58,18 @@ pub(super) struct Containers {
     leaves_of: HashMap<(usize, u32), Range<u32>>,
 }
 
+/// The contents that begin like containers, each with its BLAKE3, in order.
+pub(super) struct Candidates(Vec<(Item, [u8; 32])>);
+
+/// The bundle that containers are for.
+pub(super) enum BundleKind<'a> {
+    Full,
+    /// A delta over bases that are not known yet, or over several in turn.
+    Delta,
+    /// A delta over bases with these containers, and the ids of their objects.
+    Over(&'a BaseViews, HashSet<[u8; 32]>),
+}
+
 /// Looks for containers.
 struct Finder<'a> {
     leaves: LeafSource,
@@ -72,7 +84,7 @@ struct Finder<'a> {
     of_leaf: Vec<(u32, usize)>,
     /// For each content that was looked at, by its id: its draft, if it has one.
     known: HashMap<[u8; 32], Option<usize>>,
-    prover: Prover,
+    prover: Prover<'a>,
     /// Decides what is stored as it is; `None` if everything that can be made is.
     worth: Option<Worth<'a>>,
     jobs: usize,
@@ -81,23 +93,28 @@ struct Finder<'a> {
 
 impl Containers {
     /// Takes the containers in the sources apart. Their leaves are in a file without a name in `folder`. A full bundle stores a container as it is where
-    /// that takes less space; a delta bundle does not, since a base may have the leaves.
+    /// that takes less space; a delta bundle does not, since a base may have the leaves. What bases are known to have is not made to prove it, and their
+    /// objects are not taken apart.
     ///
     /// # Errors
     /// Returns an error if a content cannot be read, or `folder` has too little space.
     pub(super) fn find(
         sources: &[&Source],
+        Candidates(candidates): &Candidates,
         folder: &Path,
         options: &PackOptions,
-        is_delta: bool,
+        bundle: BundleKind<'_>,
         progress: &Progress,
     ) -> Result<Option<Self>, Error> {
         let jobs = options.jobs.max(1);
-        let candidates = candidates(sources, jobs, progress)?;
-        if candidates.is_empty() {
-            return Ok(None);
-        }
-        let paths = paths_of(sources, &candidates);
+        let paths = paths_of(sources, candidates);
+        let is_full = matches!(bundle, BundleKind::Full);
+        // New files may resemble what a container of a base has, even if there is no new container.
+        let has_views = matches!(&bundle, BundleKind::Over(views, _) if views.files().next().is_some());
+        let (bases, known) = match bundle {
+            BundleKind::Full | BundleKind::Delta => (None, HashMap::new()),
+            BundleKind::Over(views, ids) => (Some(views), ids.into_iter().map(|id| (id, None)).collect()),
+        };
         let worth = || Worth::new(sources, options.level, jobs, progress);
         let mut finder = Finder {
             leaves: LeafSource::new(folder)?,
@@ -106,20 +123,19 @@ impl Containers {
             scratch: LeafSource::new(folder)?,
             drafts: Vec::new(),
             of_leaf: Vec::new(),
-            known: HashMap::new(),
-            prover: Prover::default(),
-            worth: (!is_delta).then(worth),
+            known,
+            prover: Prover::new(bases),
+            worth: is_full.then(worth),
             jobs,
             progress,
         };
         let (mut made, mut leaves_of) = (Vec::new(), HashMap::new());
-        for item in candidates {
+        for (item, id) in candidates.iter().copied() {
             let content = Contained {
                 content: sources[item.source].open(item.content, &mut OpenCache::default())?,
                 len: item.len,
             };
             let path = paths.get(&(item.source, item.content)).cloned().unwrap_or_default();
-            let id = hash(&content).map_err(|error| failed(&path, error))?;
             let first = num::fit(finder.leaves.count(), "the number of leaves")?;
             let draft = finder.draft(&content, id, &path, 1)?;
             content.content.finish()?;
@@ -128,7 +144,7 @@ impl Containers {
             leaves_of.insert((item.source, item.content), first..end);
         }
         let Finder { leaves, drafts, of_leaf, .. } = finder;
-        if drafts.is_empty() {
+        if drafts.is_empty() && !has_views {
             return Ok(None);
         }
         let leaf = |(content, draft): (u32, usize)| {
@@ -171,22 +187,40 @@ impl Containers {
     }
 }
 
-/// Returns the contents that begin like containers, in order.
-fn candidates(sources: &[&Source], jobs: usize, progress: &Progress) -> Result<Vec<Item>, Error> {
-    let mut items = Vec::new();
-    for (source, from) in sources.iter().enumerate().filter(|(_, from)| !matches!(from, Source::Ostree(_))) {
-        let all = from.contents().map(|content| Item { source, content, len: from.content_len(content) });
-        items.extend(all.filter(|item| item.len >= LEN_MIN));
+impl Candidates {
+    /// Looks for the contents that begin like containers.
+    ///
+    /// # Errors
+    /// Returns an error if a content cannot be read.
+    pub(super) fn find(sources: &[&Source], jobs: usize, progress: &Progress) -> Result<Self, Error> {
+        let mut items = Vec::new();
+        for (source, from) in sources.iter().enumerate().filter(|(_, from)| !matches!(from, Source::Ostree(_))) {
+            let all = from.contents().map(|content| Item { source, content, len: from.content_len(content) });
+            items.extend(all.filter(|item| item.len >= LEN_MIN));
+        }
+        let found = map_with(jobs, &items, OpenCache::default, |cache, item| {
+            progress.check()?;
+            let content = Contained { content: sources[item.source].open(item.content, cache)?, len: item.len };
+            let mut head = vec![0; up_to(item.len, HEAD_LEN)];
+            content.content.read_at(&mut head, 0)?;
+            let id = match Kind::of(&head) {
+                Some(_) => Some(hash(&content).map_err(|error| failed(b"a file", error))?),
+                None => None,
+            };
+            content.content.finish()?;
+            Ok(id)
+        })?;
+        Ok(Self(items.into_iter().zip(found).filter_map(|(item, id)| Some((item, id?))).collect()))
     }
-    let found = map_with(jobs, &items, OpenCache::default, |cache, item| {
-        progress.check()?;
-        let content = sources[item.source].open(item.content, cache)?;
-        let mut head = vec![0; up_to(item.len, HEAD_LEN)];
-        content.read_at(&mut head, 0)?;
-        content.finish()?;
-        Ok(Kind::of(&head).is_some())
-    })?;
-    Ok(items.into_iter().zip(found).filter(|(_, found)| *found).map(|(item, _)| item).collect())
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns their BLAKE3.
+    pub(super) fn ids(&self) -> HashSet<[u8; 32]> {
+        self.0.iter().map(|(_, id)| *id).collect()
+    }
 }
 
 impl Finder<'_> {
@@ -252,7 +286,8 @@ impl Finder<'_> {
             self.note(id);
             dissection.add_member(leaf, &member.parts);
             ids.insert(DraftPart::Leaf(leaf), id);
-            let inner = if level < DEPTH_MAX {
+            let is_of_base = self.prover.bases.is_some_and(|bases| bases.by_id.contains_key(&id));
+            let inner = if level < DEPTH_MAX && !is_of_base {
                 let own_path = self.leaves.path_of(leaf).to_vec();
                 self.draft(&content, id, &own_path, level + 1)?
             } else {
@@ -393,9 +428,9 @@ fn failed(path: &[u8], error: io::Error) -> Error {
 }
 
 /// Returns the first path of each of these contents, by source and number.
-fn paths_of(sources: &[&Source], of: &[Item]) -> HashMap<(usize, u32), Vec<u8>> {
+fn paths_of(sources: &[&Source], of: &[(Item, [u8; 32])]) -> HashMap<(usize, u32), Vec<u8>> {
     let mut found: HashMap<(usize, u32), Vec<u8>> =
-        of.iter().map(|item| ((item.source, item.content), Vec::new())).collect();
+        of.iter().map(|(item, _)| ((item.source, item.content), Vec::new())).collect();
     for (source, from) in sources.iter().enumerate() {
         super::order::for_each_path(from, |path, content| {
             if let Some(known) = found.get_mut(&(source, content))

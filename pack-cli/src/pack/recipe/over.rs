@@ -83,7 +83,7 @@ fn take_blocks(
     segments: Vec<DraftSegment>,
     views: &BaseViews,
 ) -> Result<Vec<DraftSegment>, Error> {
-    if views.blocks.is_empty() {
+    if !views.has_blocks() {
         return Ok(segments);
     }
     let opened = source.open(content, &mut OpenCache::default())?;
@@ -95,7 +95,7 @@ fn take_blocks(
         if let DraftSegment::Encoded { .. } = segment {
             stored.resize(size(len), 0);
             opened.read_at(&mut stored, offset)?;
-            known = views.blocks.get(blake3::hash(&stored).as_bytes()).copied();
+            known = views.block(&stored);
         }
         offset += len;
         match (taken.last_mut(), known) {

@@ -9,6 +9,7 @@ use sealift_format::Coder;
 use sealift_format::num::wide;
 use sealift_store::recipe::encode;
 
+use super::base_views::BaseViews;
 use super::bodies::{Body, bodies_of};
 
 /// What every reader for general use grants for a segment, in bytes (recipes 2).
@@ -17,7 +18,8 @@ const MEMORY_MAX: u64 = 1 << 30;
 /// A part of a block that an encoder makes: a gzip member has a header and a trailer around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Proved {
-    pub(super) coder: Coder,
+    /// `None` if a base has its bytes, so that nothing has to make them.
+    pub(super) coder: Option<Coder>,
     /// Its bytes, in bytes of the block.
     pub(super) stored: Range<usize>,
     /// What it encodes, in bytes of what the block decodes to.
@@ -28,19 +30,27 @@ pub(super) struct Proved {
 
 /// What is known of how blocks were made.
 #[derive(Debug, Default)]
-pub(super) struct Prover {
+pub(super) struct Prover<'a> {
+    /// Has the blocks of the bases, if there are any.
+    pub(super) bases: Option<&'a BaseViews>,
     /// For each codec, the coders that made bodies, the most recent first.
     coders: Mutex<HashMap<BlockCodec, Vec<Coder>>>,
 }
 
-impl Prover {
+impl<'a> Prover<'a> {
+    pub(super) fn new(bases: Option<&'a BaseViews>) -> Self {
+        Self { bases: bases.filter(|bases| bases.has_blocks()), coders: Mutex::default() }
+    }
+
     /// Returns what makes a block, whose bytes `all` decode to `plain`; `None` if nothing does. `following` returns what follows in a file that uses it.
+    /// With `only_bases`, no encoder is tried.
     pub(super) fn prove(
         &self,
         block: &Block,
         hint: Hint,
         (all, plain): (&[u8], &[u8]),
         following: &dyn Fn() -> Vec<u8>,
+        only_bases: bool,
     ) -> Option<Vec<Proved>> {
         bodies_of(block.codec, all, plain.len()).iter().find_map(|bodies| {
             let proved = bodies.iter().map(|body| {
@@ -50,16 +60,22 @@ impl Prover {
                     let (stored, plain) = (stored.clone(), plain.clone());
                     Proved { coder, stored, plain, following }
                 };
+                if self.bases.is_some_and(|bases| bases.block(to).is_some()) {
+                    return Some(proved(None, Vec::new()));
+                }
+                if only_bases {
+                    return None;
+                }
                 let candidates = body.candidates(hint, all, to);
                 if let Some(coder) = self.coder(block.codec, &candidates, from, to) {
-                    return Some(proved(coder, Vec::new()));
+                    return Some(proved(Some(coder), Vec::new()));
                 }
                 let following = if body.may_need_following(hint) { following() } else { Vec::new() };
                 if following.is_empty() {
                     return None;
                 }
                 let coder = self.coder(block.codec, &candidates, &[from, &following].concat(), to)?;
-                Some(proved(coder, following))
+                Some(proved(Some(coder), following))
             });
             proved.collect()
         })
