@@ -59,6 +59,8 @@ fn a_channel_is_taken_by_http_as_from_a_directory() {
     nginx.sent("/channel/os-3-from-2.sealift");
     let said = desk.good(&take);
     assert!(said.contains("target: updated from http://127.0.0.1"), "{said}");
+    // One request after the other uses one connection.
+    assert_eq!(nginx.connections(), 1);
     // What was judged before the first step is installed without asking for it again.
     assert_eq!(nginx.sent("/channel/os-3-from-2.sealift").0, 1);
     assert_eq!(has(&desk, "target"), "version 3");

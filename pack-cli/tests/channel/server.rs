@@ -1,5 +1,6 @@
 //! Servers: nginx, and one that lies.
 
+use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -40,7 +41,7 @@ impl Nginx {
                 http {{
                     client_body_temp_path {root}/nginx.1; proxy_temp_path {root}/nginx.2; fastcgi_temp_path {root}/nginx.3;
                     uwsgi_temp_path {root}/nginx.4; scgi_temp_path {root}/nginx.5;
-                    log_format own '$request_method $uri $status $body_bytes_sent $args'; access_log {root}/nginx.log own;
+                    log_format own '$request_method $uri $status $body_bytes_sent $args $connection'; access_log {root}/nginx.log own;
                     server {{
                         listen 127.0.0.1:{port} {ssl}; root {root}; {tls}
                         location /whole/ {{ alias {root}/channel/; max_ranges 0; }}
@@ -58,6 +59,12 @@ impl Nginx {
     /// Returns the address of a path.
     pub(crate) fn at(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}/{path}", self.port)
+    }
+
+    /// Returns over how many connections requests came since the last call of [`Self::sent`].
+    pub(crate) fn connections(&self) -> usize {
+        let log = std::fs::read_to_string(&self.log).unwrap();
+        log.lines().filter_map(|line| line.rsplit(' ').next()).collect::<HashSet<_>>().len()
     }
 
     /// Returns the number of requests of this path and the bytes that were sent, since the last call.

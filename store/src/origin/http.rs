@@ -484,9 +484,16 @@ fn redirected(address: &str, response: &Response<Body>, redirects: u32) -> io::R
 
 /// Appends so many bytes of an answer, or those that come.
 fn read_body(body: Body, len: u64, bytes: &mut Vec<u8>, patience: Patience) -> io::Result<()> {
-    let came = Paced::new(body.into_reader(), patience).take(len).read_to_end(bytes);
-    match came {
-        Ok(came) if wide(came) == len => Ok(()),
+    let is_all = body.content_length() == Some(len);
+    let mut body = Paced::new(body.into_reader(), patience);
+    match body.by_ref().take(len).read_to_end(bytes) {
+        Ok(came) if wide(came) == len => {
+            // A connection whose answer was read to its end is used for the next request; an answer without a length may not end.
+            if is_all {
+                let _ = body.read(&mut [0]);
+            }
+            Ok(())
+        }
         // Not the end of the file, as UnexpectedEof would say.
         Ok(_) => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was cut")),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(error),
