@@ -57,7 +57,9 @@ const DELTA: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/contai
 const FULL: &str = "sealift pack --force SCRATCH/containers/2 -o SCRATCH/containers/full.sealift --level 19 --name os --bundle-version 2 --key SCRATCH/key --progress none OPTIONS";
 /// The tree of the new version as an archive, to compare the time with.
 const TAR: &str = "sealift pack --force SCRATCH/containers/tar -o SCRATCH/containers/full.sealift --level 19 --name os --bundle-version 2 --key SCRATCH/key --progress none";
-const FIRST: &str = "sealift unpack SCRATCH/containers/1.sealift SCRATCH/containers/out --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
+/// The first version as it is, which is the same base, and is installed without an encoder.
+const PLAIN: &str = "sealift pack --force SCRATCH/containers/1 -o SCRATCH/containers/plain.sealift --level 1 --name os --bundle-version 1 --key SCRATCH/key --progress none";
+const FIRST: &str = "sealift unpack SCRATCH/containers/plain.sealift SCRATCH/containers/out --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
 const APPLY: &str = "sealift unpack SCRATCH/containers/delta.sealift SCRATCH/containers/out --update --trust SCRATCH/allowed_signers --state SCRATCH/containers/state --progress none";
 const COPY: &str =
     "cp -r SCRATCH/containers/1 SCRATCH/containers/read && cp -r SCRATCH/containers/2 SCRATCH/containers/written";
@@ -247,6 +249,7 @@ struct Applied {
 /// Installs the first version and applies the delta to it.
 fn apply(runs: usize, places: &Places) -> Result<Applied> {
     let (mut applied, mut copied) = (Vec::<Usage>::new(), Vec::<Usage>::new());
+    Job::new(PLAIN, places).run()?;
     for _ in 0..runs {
         let made = ["out", "state", "read", "written"].map(|name| format!("SCRATCH/containers/{name}"));
         places.remove(&made.each_ref().map(String::as_str))?;

@@ -16,11 +16,13 @@ use crate::tree;
 
 const PACK: &str = "sealift pack --force TREE_OF -o SCRATCH/follow/TO.sealift --name os --bundle-version VERSION --key SCRATCH/key --progress none";
 const SMALL_CHUNKS: &str = "--chunk-size 64KiB";
+const APART: &str = "--apart-from SCRATCH/follow/old.sealift";
 /// Channels: one has both versions and a delta, the others only the new version.
-const PUBLISH: [&str; 4] = [
+const PUBLISH: [&str; 5] = [
     "sealift publish SCRATCH/follow/old.sealift SCRATCH/www/delta --key SCRATCH/key --progress none",
     "sealift publish SCRATCH/follow/new.sealift SCRATCH/www/delta --key SCRATCH/key --deltas last:1 --progress none",
     "sealift publish SCRATCH/follow/new.sealift SCRATCH/www/full --key SCRATCH/key --progress none",
+    "sealift publish SCRATCH/follow/apart.sealift SCRATCH/www/apart --key SCRATCH/key --progress none",
     "sealift publish SCRATCH/follow/small.sealift SCRATCH/www/small --key SCRATCH/key --progress none",
 ];
 const MAKE: &str = "casync make --store=SCRATCH/www/store.castr SCRATCH/www/new.caidx TREE_OF";
@@ -39,9 +41,10 @@ struct Way {
     made: &'static str,
 }
 
-const WAYS: [Way; 4] = [
+const WAYS: [Way; 5] = [
     Way { name: "a delta", line: TAKE, channel: "delta", made: "SCRATCH/device" },
     Way { name: "missing chunks", line: TAKE, channel: "full", made: "SCRATCH/device" },
+    Way { name: "missing chunks, what is new apart", line: TAKE, channel: "apart", made: "SCRATCH/device" },
     Way { name: "missing chunks, packed with 64 KiB", line: TAKE, channel: "small", made: "SCRATCH/device" },
     Way { name: "casync", line: EXTRACT, channel: "", made: "SCRATCH/extracted" },
 ];
@@ -55,9 +58,13 @@ struct Taken {
 pub(super) fn add(report: &mut Report, web: &Web, is_small: bool, places: &Places) -> Result<()> {
     let (old, new) = trees(is_small, places)?;
     renew(&places.path("SCRATCH/follow"))?;
-    for (tree, to, version, more) in
-        [(&old, "old", "1", ""), (&new, "new", "2", ""), (&new, "small", "2", SMALL_CHUNKS)]
-    {
+    let packed = [
+        (&old, "old", "1", ""),
+        (&new, "new", "2", ""),
+        (&new, "apart", "2", APART),
+        (&new, "small", "2", SMALL_CHUNKS),
+    ];
+    for (tree, to, version, more) in packed {
         let line = PACK.replace("TO", to).replace("VERSION", version).replace("TREE_OF", &tree.display().to_string());
         Job::new(&format!("{line} {more}"), places).run()?;
     }
@@ -114,7 +121,7 @@ fn take(way: &Way, port: u16, new: &Path, web: &Web, places: &Places) -> Result<
 fn judge(report: &mut Report, found: &[(&Way, Taken, Taken)], new: &Path) -> Result<()> {
     let (peer, ours) = found.split_last().context("there are ways")?;
     let (_, casync, _) = peer;
-    for ((way, direct, slow), most) in ours.iter().zip([0.5, 1.2, 1.2]) {
+    for ((way, direct, slow), most) in ours.iter().zip([0.5, 1.2, 1.2, 1.2]) {
         let ratio = |own: u64, other: u64| float(own) / float(other);
         let bytes = ratio(direct.sent.bytes, casync.sent.bytes);
         report.at_most(format!("channel, update by {}: bytes, to casync", way.name), bytes, most, 3, "");
