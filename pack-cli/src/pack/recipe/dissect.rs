@@ -95,7 +95,7 @@ impl<'a> Dissection<'a> {
             let proved = map(jobs, batch, |block| {
                 progress.check()?;
                 let next = || next_bytes(&blocks, anatomy, following.get(&block.offset)).unwrap_or_default();
-                Ok(prove(bytes, anatomy.hint, block, (prover, only_bases), &next))
+                Ok(prove(bytes, anatomy.hint, block, prover, only_bases, &next))
             });
             made.extend(proved.map_err(io::Error::other)?);
         }
@@ -321,7 +321,8 @@ fn prove(
     bytes: &dyn ReadAt,
     hint: Hint,
     block: &Block,
-    (prover, only_bases): (&Prover<'_>, bool),
+    prover: &Prover<'_>,
+    only_bases: bool,
     following: &dyn Fn() -> Vec<u8>,
 ) -> Option<Made> {
     if block.stored_len > CODED_MAX {
