@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ const WORTH_ASKING: usize = 64 << 10;
 /// # Errors
 /// Returns an error if the file cannot be read, or ends before its last byte of data.
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-    if buffer.len() < WORTH_ASKING {
+    if buffer.len() < WORTH_ASKING || !may_have_holes(file)? {
         return file.read_exact_at(buffer, offset);
     }
     let end = offset + num::wide(buffer.len());
@@ -31,6 +31,12 @@ pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::
         at = data.end;
     }
     Ok(())
+}
+
+/// Returns whether a file takes less space than its length. In one without holes, tmpfs looks at each page up to the end to find that out.
+fn may_have_holes(file: &File) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    Ok(metadata.blocks().saturating_mul(512) < metadata.len())
 }
 
 /// Returns the next run of data within a range, which is empty at its end if there is none.
