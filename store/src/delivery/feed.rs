@@ -45,7 +45,7 @@ struct Hot {
 struct FeedState<'a> {
     input: &'a mut Input,
     next: usize,
-    failed: Option<Error>,
+    failed: Option<(usize, Error)>,
 }
 
 /// Returns how many requests it takes to read these chunks from a bundle at an address, with those that were sent already; `None` if it is in a file or
@@ -113,7 +113,7 @@ impl<'a> ChunkScheduler<'a> {
     ) -> Result<(), Error> {
         team(jobs.min(self.wanted.len()), || self.work(&start, &work));
         let state = self.state.into_inner();
-        state.failed.map_or(Ok(()), Err)
+        state.failed.map_or(Ok(()), |(_, error)| Err(error))
     }
 
     fn work<S>(&self, start: &impl Fn() -> S, work: &impl Fn(&mut S, Row<Chunk>, &[u8]) -> Result<(), Error>) {
@@ -123,9 +123,9 @@ impl<'a> ChunkScheduler<'a> {
             self.stop.iter().for_each(|stop| stop());
         });
         let mut own = start();
-        let mut stored = Vec::new();
+        let (mut stored, mut taken) = (Vec::new(), 0);
         loop {
-            let result = self.next(&mut stored).and_then(|next| match next {
+            let result = self.next(&mut stored, &mut taken).and_then(|next| match next {
                 Some((number, copy)) => {
                     self.progress.check()?;
                     match work(&mut own, number, &stored) {
@@ -150,7 +150,11 @@ impl<'a> ChunkScheduler<'a> {
                 Ok(false) => return,
                 Err(error) => {
                     let mut state = self.state.lock();
-                    state.failed.get_or_insert(error);
+                    // Of what threads find in no particular order, the first in the bundle is told; those that are stopped find nothing.
+                    let is_told = |(at, _): &(usize, Error)| *at <= taken || self.stop.is_some();
+                    if !state.failed.as_ref().is_some_and(is_told) {
+                        state.failed = Some((taken, error));
+                    }
                     drop(state);
                     if let Some(stop) = self.stop {
                         stop();
@@ -161,12 +165,13 @@ impl<'a> ChunkScheduler<'a> {
         }
     }
 
-    /// Reads the next chunk. Returns its number too, and that of the copy that it comes from.
-    fn next(&self, stored: &mut Vec<u8>) -> Result<Option<(Row<Chunk>, usize)>, Error> {
+    /// Reads the next chunk, the one at `taken` of those that are wanted. Returns its number too, and that of the copy that it comes from.
+    fn next(&self, stored: &mut Vec<u8>, taken: &mut usize) -> Result<Option<(Row<Chunk>, usize)>, Error> {
         let mut state = self.state.lock();
         let Some(&number) = self.wanted.get(state.next).filter(|_| state.failed.is_none()) else {
             return Ok(None);
         };
+        *taken = state.next;
         state.next += 1;
         let chunk = &self.chunks[number.at()];
         let Some(origin) = &self.origin else {
