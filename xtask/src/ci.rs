@@ -23,27 +23,29 @@ const STEPS: &[Step] = &[
     Step { name: "space", action: Prepare("that the disk holds what the steps write", space) },
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
-    Step { name: "format", action: Lines(&["cargo fmt --all --check"]) },
-    // The program embeds the page, so the page is built first.
+    // The program embeds the page, so the page is built before what has all features. Its compiler and optimizer use one core.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
-    Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
-    Step { name: "clippy-wasm", action: Lines(&[
+    Step { name: "format", action: Beside(&Lines(&["cargo fmt --all --check"])) },
+    Step { name: "clippy-wasm", action: Beside(&Lines(&[
         "cargo clippy --locked --target wasm32-unknown-unknown -p sealift-format -p sealift-verify -p sealift-container -p sealift-wasm -p sealift-inside -- -D warnings",
-    ]) },
-    Step { name: "features", action: Lines(&[
+    ])) },
+    Step { name: "features", action: Beside(&Lines(&[
         "cargo clippy --locked -p sealift -- -D warnings",
         "for features in '' pack sign mount composefs; do cargo clippy --locked -p sealift --no-default-features --lib --features \"$features\" -- -D warnings || exit 1; done",
         "cargo clippy --locked -p sealift --no-default-features --example updater -- -D warnings",
-    ]) },
-    Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
-    Step { name: "programs", action: Call("that a package of the list brings each program that is called", programs::check) },
-    Step { name: "readers", action: Call("what the readers in Python and JavaScript import, a server like that of a bucket, and tools of later Debian systems", || {
+    ])) },
+    Step { name: "fuzz", action: Beside(&Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir ${CARGO_TARGET_DIR:-target}"])) },
+    Step { name: "deny", action: Beside(&Call("cargo deny check bans licenses sources", deny)) },
+    Step { name: "programs", action: Beside(&Call("that a package of the list brings each program that is called", programs::check)) },
+    Step { name: "readers", action: Beside(&Call("what the readers in Python and JavaScript import, a server like that of a bucket, and tools of later Debian systems", || {
         tools::ensure_python()?;
         tools::ensure_moto()?;
         tools::ensure_npm("tests/reference")?;
         tools::ensure_udevadm()?;
         tools::ensure_mkcomposefs().map(|_| ())
-    }) },
+    })) },
+    Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
+    Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
     Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask", "cargo test --locked -p sealift-bench"]) },
     Step { name: "vectors", action: Lines(&[
         "cargo tests --quiet --no-run --test vectors", "${CARGO_TARGET_DIR:-target}/debug/vectors",
@@ -56,9 +58,7 @@ const STEPS: &[Step] = &[
         "node --test --test-concurrency=2 wasm/tests/*.test.mjs",
         "SEALIFT_BROWSER=firefox node --test --test-concurrency=2 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/delta.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs wasm/tests/several.test.mjs wasm/tests/leaving.test.mjs wasm/tests/form.test.mjs",
     ]) },
-    Step { name: "vm", action: Beside("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm"))) },
-    Step { name: "fuzz", action: Lines(&["cargo check --locked --manifest-path fuzz/Cargo.toml --target-dir ${CARGO_TARGET_DIR:-target}"]) },
-    Step { name: "deny", action: Call("cargo deny check bans licenses sources", deny) },
+    Step { name: "vm", action: Beside(&Call("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm")))) },
 ];
 
 /// Runs the steps named in the arguments, or all of them; then the working tree must be as before.

@@ -134,6 +134,7 @@ const PACKAGES: &[Package] = &[
     package("debootstrap",         Programs(&["debootstrap"]),            &[Big, Compare, DistCheck]),
     // Browsers run the administrator's page.
     package("chromium",            Programs(&["chromium"]),               &[Ci, Compare]),
+    package("chromium-headless-shell", Programs(&["chromium-headless-shell"]), &[Ci, Compare]),
     package("firefox-esr",         Programs(&["firefox-esr"]),            &[Ci]),
     // Counts reads, and divides time by system call.
     package("strace",              Programs(&["strace"]),                 &[Big, Ci, Compare]),

@@ -25,8 +25,8 @@ pub enum Action {
     Call(&'static str, fn() -> Result<()>),
     /// The same, for a step that later steps depend on.
     Prepare(&'static str, fn() -> Result<()>),
-    /// The same, while the previous step still runs and leaves it a core.
-    Beside(&'static str, fn() -> Result<()>),
+    /// Another action, while the last step before that is none of these still runs and leaves a core. Several run one after the other.
+    Beside(&'static Action),
 }
 
 /// Returns the steps that a command line names, or all; nothing if it has them listed.
@@ -62,15 +62,16 @@ pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     skips::begin()?;
     let mut failed: Vec<Failure> = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
-        let before = failed.len();
-        thread::scope(|scope| {
-            let runs: Vec<_> = group.iter().map(|step| (step, scope.spawn(|| fails(chore, step)))).collect();
-            failed.extend(runs.into_iter().filter_map(|(step, run)| {
-                run.join()
-                    .unwrap_or_else(|_| Some(Failure { step: step.name, output: "a panic; see above".to_owned() }))
-            }));
+        let (first, beside) = group.split_at(1);
+        let of_first = thread::scope(|scope| {
+            let run = scope.spawn(|| first.iter().find_map(|step| fails(chore, step)));
+            failed.extend(beside.iter().filter_map(|step| fails(chore, step)));
+            run.join()
+                .unwrap_or_else(|_| Some(Failure { step: first[0].name, output: "a panic; see above".to_owned() }))
         });
-        if failed.len() > before && matches!(group[0].action, Action::Prepare(..)) {
+        let is_prepared = of_first.is_none() || !matches!(first[0].action, Action::Prepare(..));
+        failed.extend(of_first);
+        if !is_prepared {
             println!("{name}: the steps behind it are not run");
             break;
         }
@@ -115,7 +116,8 @@ impl Action {
     fn describe(&self) -> String {
         match self {
             Self::Lines(lines) => lines.join(" && "),
-            Self::Call(what, _) | Self::Prepare(what, _) | Self::Beside(what, _) => (*what).to_owned(),
+            Self::Call(what, _) | Self::Prepare(what, _) => (*what).to_owned(),
+            Self::Beside(action) => action.describe(),
         }
     }
 
@@ -126,7 +128,8 @@ impl Action {
                 let path = programs.path()?;
                 lines.iter().try_for_each(|line| run_line(line, &path, output))
             }
-            Self::Call(_, function) | Self::Prepare(_, function) | Self::Beside(_, function) => function(),
+            Self::Call(_, function) | Self::Prepare(_, function) => function(),
+            Self::Beside(action) => action.run(chore, output),
         }
     }
 }
@@ -137,6 +140,8 @@ fn run_line(line: &str, path: &OsStr, output: &mut String) -> Result<()> {
     // Whoever starts a run that outlives a terminal often ignores SIGHUP, which programs inherit, and tests send it.
     let mut shell = Command::new("env");
     shell.args(["--default-signal", "sh", "-eu", "-c", line]).env("PATH", path).env(skips::VARIABLE, skips::file()?);
+    // Some tests wait for servers that do not answer: others run meanwhile.
+    shell.env("RUST_TEST_THREADS", (2 * thread::available_parallelism()?.get()).to_string());
     let tools = [
         ("SEALIFT_PYTHON", tools::python()?),
         ("SEALIFT_MOTO", tools::moto()?),

@@ -54,20 +54,31 @@ fn is_refused(desk: &Repos, line: &str, input: Stdio, kind: &str) -> String {
     said["error"]["message"].as_str().expect("a text").to_owned()
 }
 
+/// The vectors that are wrong about OSTree's objects.
+const WRONG: &[&str] = &["ostree-", "piece-chunks-descend", "index-ref-"];
+
 #[test]
-fn what_is_wrong_is_neither_sound_nor_taken() {
+fn what_is_wrong_is_not_sound() {
+    let desk = Repos::new();
+    for (_, kind, bytes) in vectors(WRONG) {
+        fs::write(desk.path("os.sealift"), bytes).expect("there is room");
+        for jobs in [1, 4] {
+            for input in ["os.sealift", "-"] {
+                let opened = File::open(desk.path("os.sealift")).expect("a bundle");
+                let line = format!("verify {input} --deep --jobs {jobs} --allow-unsigned --json");
+                is_refused(&desk, &line, opened.into(), &kind);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_not_taken() {
     for mode in MODES.iter().filter(|mode| **mode != "bare" || can_chown()) {
         let desk = desk(mode);
         let before = desk.snapshot("target");
-        for (name, kind, bytes) in vectors(&["ostree-", "piece-chunks-descend", "index-ref-"]) {
+        for (name, kind, bytes) in vectors(WRONG) {
             fs::write(desk.path("os.sealift"), bytes).expect("there is room");
-            for jobs in [1, 4] {
-                for input in ["os.sealift", "-"] {
-                    let opened = File::open(desk.path("os.sealift")).expect("a bundle");
-                    let line = format!("verify {input} --deep --jobs {jobs} --allow-unsigned --json");
-                    is_refused(&desk, &line, opened.into(), &kind);
-                }
-            }
             let said =
                 is_refused(&desk, "unpack os.sealift ostree:target --allow-unsigned --json", Stdio::null(), &kind);
             if kind == "object" {

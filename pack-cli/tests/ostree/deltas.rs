@@ -280,9 +280,9 @@ fn with_a_summary_and_a_collection() {
 /// If the repository has lost objects that a delta needs, they are named before anything is written.
 #[test]
 fn lost_objects() {
+    let own = Versions::new("archive");
+    let desk = &own.desk;
     for mode in modes() {
-        let own = Versions::new("archive");
-        let desk = &own.desk;
         own.device("device", mode);
         let line = "unpack delta.sealift ostree:device --allow-unsigned";
         // One object is the prefix of another, one only changes its metadata, and one is large.
@@ -346,6 +346,7 @@ fn lost_objects() {
         assert!(desk.try_ostree("device", &["ls", &own.two]).is_err(), "it is pruned");
         desk.import("delta.sealift", "device");
         own.is_second("device");
+        fs::remove_dir_all(desk.path("device")).expect("it is there");
     }
 }
 
