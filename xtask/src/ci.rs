@@ -23,7 +23,7 @@ const STEPS: &[Step] = &[
     Step { name: "space", action: Prepare("that the disk holds what the steps write", space) },
     Step { name: "packages", action: Prepare("the Debian packages that tests call", || packages::ensure(Chore::Ci)) },
     Step { name: "toolchain", action: Prepare("what rust-toolchain.toml names", toolchain) },
-    // The program embeds the page, so the page is built before what has all features. Its compiler and optimizer use one core.
+    // The program embeds the page, so the page is built before what has all features. Most of the time that takes one core.
     Step { name: "page", action: Prepare("cargo xtask web", web::build) },
     Step { name: "format", action: Beside(&Lines(&["cargo fmt --all --check"])) },
     Step { name: "clippy-wasm", action: Beside(&Lines(&[
