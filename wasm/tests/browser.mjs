@@ -1,4 +1,4 @@
-// A browser to look at pages: Debian's Chromium, without the parts for a desktop, which half of its time goes to; or with SEALIFT_BROWSER=firefox
+// A browser to look at pages: Debian's Chromium, without the parts for a desktop, which take two fifths of its time; or with SEALIFT_BROWSER=firefox
 // Debian's Firefox, by WebDriver BiDi.
 
 import { spawn } from "node:child_process";

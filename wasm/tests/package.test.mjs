@@ -120,12 +120,12 @@ test("a flip, a cut and a byte more", async () => {
     [flipped, "chunk"], [early, "chunk"], [bytes.subarray(0, bytes.length - 1), "truncated"], [bytes.subarray(0, bytes.length >> 1), "truncated"],
     [bytes.subarray(0, 100), "truncated"], [bytes.subarray(0, 0), "truncated"], [Buffer.concat([bytes, Buffer.from("x")]), "trailing"],
   ];
-  for (const [at, [bad, code]] of cases.entries()) {
-    for (const [way, [name, source]] of Object.entries(ways(bad)).entries()) {
-      if (name === "stream of bytes" && bad.length > 200) continue;
-      // Over the cases, every way has one worker and several.
-      const jobs = (at + way) % 2 === 0 ? 1 : 3;
-      await assert.rejects(verify(await source(), { ...trust, jobs }), { code }, `${name}, ${bad.length} bytes, ${jobs} workers`);
+  for (const [bad, code] of cases) {
+    for (const [name, source] of Object.entries(ways(bad))) {
+      for (const jobs of [1, 3]) {
+        if (name === "stream of bytes" && (jobs > 1 || bad.length > 200)) continue;
+        await assert.rejects(verify(await source(), { ...trust, jobs }), { code }, `${name}, ${bad.length} bytes`);
+      }
     }
   }
 });

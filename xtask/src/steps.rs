@@ -62,14 +62,13 @@ pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     skips::begin()?;
     let mut failed: Vec<Failure> = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
-        let (first, beside) = group.split_at(1);
+        let [first, beside @ ..] = group else { continue };
         let of_first = thread::scope(|scope| {
-            let run = scope.spawn(|| first.iter().find_map(|step| fails(chore, step)));
+            let run = scope.spawn(|| fails(chore, first));
             failed.extend(beside.iter().filter_map(|step| fails(chore, step)));
-            run.join()
-                .unwrap_or_else(|_| Some(Failure { step: first[0].name, output: "a panic; see above".to_owned() }))
+            run.join().unwrap_or_else(|_| Some(Failure { step: first.name, output: "a panic; see above".to_owned() }))
         });
-        let is_prepared = of_first.is_none() || !matches!(first[0].action, Action::Prepare(..));
+        let is_prepared = of_first.is_none() || !matches!(first.action, Action::Prepare(..));
         failed.extend(of_first);
         if !is_prepared {
             println!("{name}: the steps behind it are not run");
