@@ -19,7 +19,7 @@ use debian::Tools;
 use disks::{Disks, LARGE, SMALL};
 use machine::{Ended, Machine};
 
-/// A boot takes three seconds, and the longest suite two minutes. On a machine under load everything has taken ten times as long.
+/// A boot takes three seconds, and the longest suite two minutes; on a machine under load it has taken more than fifteen.
 const LIMIT: Duration = Duration::from_mins(60);
 
 /// The number of power cuts, and the minimum time that sealing takes.

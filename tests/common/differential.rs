@@ -26,7 +26,7 @@ pub struct SecondReader {
 }
 
 /// All inputs are small: if a reader takes longer than this for one, that is a fault.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl SecondReader {
     /// Starts it with this Python.

@@ -32,7 +32,7 @@ pub(crate) fn start() {
 pub(crate) fn wait_for(device: &Path) {
     let start = Instant::now();
     while !device.exists() {
-        assert!(start.elapsed() < Duration::from_secs(60), "{} does not appear", device.display());
+        assert!(start.elapsed() < Duration::from_secs(10), "{} does not appear", device.display());
         std::thread::sleep(Duration::from_millis(20));
     }
 }

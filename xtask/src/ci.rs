@@ -12,7 +12,7 @@ use crate::steps::{self, Action, Step};
 use crate::tools;
 use crate::web;
 
-use Action::{Beside, Call, InTime, Lines, Prepare};
+use Action::{Beside, Call, Lines, Prepare};
 
 /// What the steps write into a target folder that is empty, and into the folder of temporary files.
 const BUILD_BYTES: u64 = 6 << 30;
@@ -57,10 +57,10 @@ const STEPS: &[Step] = &[
         "wasm/node_modules/.bin/tsc --project wasm",
         "node --test --test-concurrency=2 wasm/tests/*.test.mjs",
     ]) },
-    Step { name: "vm", action: Beside(&InTime(&Call("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm"))))) },
-    Step { name: "firefox", action: InTime(&Lines(&[
+    Step { name: "vm", action: Beside(&Call("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm")))) },
+    Step { name: "firefox", action: Lines(&[
         "SEALIFT_BROWSER=firefox node --test --test-concurrency=2 wasm/tests/page*.test.mjs wasm/tests/embedding.test.mjs wasm/tests/gate.test.mjs wasm/tests/accessibility.test.mjs wasm/tests/upload.test.mjs wasm/tests/report.test.mjs wasm/tests/delta.test.mjs wasm/tests/drops.test.mjs wasm/tests/line.test.mjs wasm/tests/contents.test.mjs wasm/tests/stop.test.mjs wasm/tests/several.test.mjs wasm/tests/leaving.test.mjs wasm/tests/form.test.mjs",
-    ])) },
+    ]) },
 ];
 
 /// Runs the steps named in the arguments, or all of them; then the working tree must be as before.

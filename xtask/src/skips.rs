@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
@@ -12,14 +11,10 @@ use crate::shell::target_dir;
 /// The variable that tells tests the file's path.
 pub(crate) const VARIABLE: &str = "SEALIFT_SKIPPED";
 
-/// The reason for which a whole step is left out.
-pub(crate) const LATE: &str = "the steps before it took too long on this machine";
-
 /// Prefixes of the reasons that do not fail ci, and why.
 #[rustfmt::skip] // a table
 const ALLOWED: &[(&str, &str)] = &[
     ("fs-verity is here", "the messages of a file system without it; the step vm has one with it"),
-    (LATE, "run it alone: cargo xtask ci STEP"),
 ];
 
 /// Returns the file in which tests report skipped checks.
@@ -32,14 +27,6 @@ pub(crate) fn begin() -> Result<()> {
     let file = file()?;
     fs::create_dir_all(file.parent().unwrap_or(Path::new(".")))?;
     fs::write(&file, "").with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// Adds a check that is skipped.
-pub(crate) fn add(check: &str, reason: &str) -> Result<()> {
-    let file = file()?;
-    let opened = fs::File::options().append(true).open(&file);
-    let written = opened.and_then(|mut opened| writeln!(opened, "{check}\t{reason}"));
-    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// Prints what was skipped since [`begin`].

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Result, bail};
 
@@ -12,10 +12,6 @@ use crate::packages::Chore;
 use crate::programs::Programs;
 use crate::skips;
 use crate::tools;
-
-/// Steps that are [`Action::InTime`] begin within this time. A run may take 90 minutes, and takes some 40; on a machine that needs three times as
-/// long, the result of the other steps is worth more than none.
-const IN_TIME: Duration = Duration::from_mins(60);
 
 pub struct Step {
     pub name: &'static str,
@@ -31,8 +27,6 @@ pub enum Action {
     Prepare(&'static str, fn() -> Result<()>),
     /// Another action, while the last step before that is none of these still runs and leaves a core. Several run one after the other.
     Beside(&'static Action),
-    /// Another action, which is left out if the steps before it took longer than [`IN_TIME`]. The end of the run says so.
-    InTime(&'static Action),
 }
 
 /// Returns the steps that a command line names, or all; nothing if it has them listed.
@@ -64,14 +58,14 @@ struct Failure {
 /// Runs one step after the other. After a failed step the others still run, unless they depend on it. At the end stands what tests skipped, what
 /// failed in each step, and the list of failed steps.
 pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
-    let (name, begin) = (chore.name(), Instant::now());
+    let name = chore.name();
     skips::begin()?;
     let mut failed: Vec<Failure> = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
         let [first, beside @ ..] = group else { continue };
         let of_first = thread::scope(|scope| {
-            let run = scope.spawn(|| fails(chore, first, begin));
-            failed.extend(beside.iter().filter_map(|step| fails(chore, step, begin)));
+            let run = scope.spawn(|| fails(chore, first));
+            failed.extend(beside.iter().filter_map(|step| fails(chore, step)));
             run.join().unwrap_or_else(|_| Some(Failure { step: first.name, output: "a panic; see above".to_owned() }))
         });
         let is_prepared = of_first.is_none() || !matches!(first.action, Action::Prepare(..));
@@ -92,17 +86,9 @@ pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     skipped
 }
 
-/// Runs a step of a chore that began at `begin`, and prints its result.
-fn fails(chore: Chore, step: &Step, begin: Instant) -> Option<Failure> {
+/// Runs a step, and prints its result.
+fn fails(chore: Chore, step: &Step) -> Option<Failure> {
     let (chore_name, name) = (chore.name(), step.name);
-    if step.action.is_left_out_late() && begin.elapsed() > IN_TIME {
-        println!(
-            "{chore_name}: {name} is left out: the steps before it took more than {} minutes",
-            IN_TIME.as_secs() / 60
-        );
-        let noted = skips::add(name, skips::LATE);
-        return noted.err().map(|error| Failure { step: name, output: format!("{error:#}") });
-    }
     println!("{chore_name}: {name}: {}", step.action.describe());
     let start = Instant::now();
     let mut output = String::new();
@@ -130,7 +116,7 @@ impl Action {
         match self {
             Self::Lines(lines) => lines.join(" && "),
             Self::Call(what, _) | Self::Prepare(what, _) => (*what).to_owned(),
-            Self::Beside(action) | Self::InTime(action) => action.describe(),
+            Self::Beside(action) => action.describe(),
         }
     }
 
@@ -142,15 +128,7 @@ impl Action {
                 lines.iter().try_for_each(|line| run_line(line, &path, output))
             }
             Self::Call(_, function) | Self::Prepare(_, function) => function(),
-            Self::Beside(action) | Self::InTime(action) => action.run(chore, output),
-        }
-    }
-
-    fn is_left_out_late(&self) -> bool {
-        match self {
-            Self::InTime(_) => true,
-            Self::Beside(action) => action.is_left_out_late(),
-            _ => false,
+            Self::Beside(action) => action.run(chore, output),
         }
     }
 }

@@ -126,7 +126,7 @@ fn what_follows_is_read_ahead_once_it_is_read_on() {
     read(&names[10..17]);
     let since = Instant::now();
     while !mounted.said().contains("chunk") {
-        assert!(since.elapsed() < Duration::from_secs(60), "nothing was read ahead");
+        assert!(since.elapsed() < Duration::from_secs(20), "nothing was read ahead");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -188,7 +188,7 @@ fn a_medium_that_hangs_keeps_only_reads_waiting() {
         let (sender, looked) = mpsc::channel();
         let path = desk.path("mnt/15");
         scope.spawn(move || sender.send(fs::metadata(path).unwrap().len()));
-        let looked = looked.recv_timeout(Duration::from_secs(60));
+        let looked = looked.recv_timeout(Duration::from_secs(10));
         // Some of the first chunks were read together with the index.
         let waiting = readers.iter().filter(|reader| !reader.is_finished()).count();
         stick.signal(Signal::CONT);

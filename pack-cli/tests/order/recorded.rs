@@ -159,7 +159,7 @@ fn a_signal_ends_the_session_of_a_busy_machine() {
     let (root, is_done) = (desk.path("os"), &is_done);
     let opens = |folder: &Path| {
         let start = Instant::now();
-        while !is_done.load(Ordering::Relaxed) && start.elapsed() < Duration::from_secs(300) {
+        while !is_done.load(Ordering::Relaxed) && start.elapsed() < Duration::from_secs(30) {
             (0..1000).for_each(|file| drop(File::options().append(true).open(folder.join(file.to_string())).unwrap()));
         }
     };
@@ -176,7 +176,7 @@ fn a_signal_ends_the_session_of_a_busy_machine() {
         let status = recorder.wait().unwrap();
         let took = start.elapsed();
         is_done.store(true, Ordering::Relaxed);
-        assert!(status.success() && took < Duration::from_secs(60), "{status}, {took:?}");
+        assert!(status.success() && took < Duration::from_secs(8), "{status}, {took:?}");
     });
     assert!(desk.text("session.order").contains("\nc\n"));
 }
