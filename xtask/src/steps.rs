@@ -48,53 +48,58 @@ pub fn choose(chore: Chore, steps: &[Step], mut args: lexopt::Parser) -> Result<
     Ok(Some(if chosen.is_empty() { steps.iter().collect() } else { chosen }))
 }
 
-/// A step that failed.
-struct Failure {
+/// A step that ran.
+struct Done {
     step: &'static str,
-    /// What it printed, as far as it was run by a shell.
-    output: String,
+    seconds: f64,
+    /// What it printed if it failed, as far as it was run by a shell.
+    failure: Option<String>,
 }
 
-/// Runs one step after the other. After a failed step the others still run, unless they depend on it. At the end stands what tests skipped, what
-/// failed in each step, and the list of failed steps.
+/// Runs one step after the other. After a failed step the others still run, unless they depend on it. At the end stands how long each step took, what
+/// tests skipped, what failed in each step, and the list of failed steps.
 pub fn run(chore: Chore, steps: &[&Step]) -> Result<()> {
     let name = chore.name();
     skips::begin()?;
-    let mut failed: Vec<Failure> = Vec::new();
+    let mut done: Vec<Done> = Vec::new();
     for group in steps.chunk_by(|_, next| matches!(next.action, Action::Beside(..))) {
         let [first, beside @ ..] = group else { continue };
         let of_first = thread::scope(|scope| {
-            let run = scope.spawn(|| fails(chore, first));
-            failed.extend(beside.iter().filter_map(|step| fails(chore, step)));
-            run.join().unwrap_or_else(|_| Some(Failure { step: first.name, output: "a panic; see above".to_owned() }))
+            let run = scope.spawn(|| run_step(chore, first));
+            done.extend(beside.iter().map(|step| run_step(chore, step)));
+            let failure = || Some("a panic; see above".to_owned());
+            run.join().unwrap_or_else(|_| Done { step: first.name, seconds: 0.0, failure: failure() })
         });
-        let is_prepared = of_first.is_none() || !matches!(first.action, Action::Prepare(..));
-        failed.extend(of_first);
+        let is_prepared = of_first.failure.is_none() || !matches!(first.action, Action::Prepare(..));
+        done.push(of_first);
         if !is_prepared {
             println!("{name}: the steps behind it are not run");
             break;
         }
     }
+    let took: Vec<_> = done.iter().map(|done| format!("{} {:.1}", done.step, done.seconds)).collect();
+    println!("{name}: seconds: {}", took.join(", "));
     let skipped = skips::report(name);
-    for Failure { step, output } in &failed {
+    let failed = || done.iter().filter_map(|done| Some((done.step, done.failure.as_ref()?)));
+    for (step, output) in failed() {
         failures::excerpt(output).iter().for_each(|line| println!("{name}: {step}: {line}"));
     }
-    if !failed.is_empty() {
-        let names: Vec<_> = failed.iter().map(|failure| failure.step).collect();
-        bail!("{} of {} steps failed: {}", failed.len(), steps.len(), names.join(", "));
+    let names: Vec<_> = failed().map(|(step, _)| step).collect();
+    if !names.is_empty() {
+        bail!("{} of {} steps failed: {}", names.len(), steps.len(), names.join(", "));
     }
     skipped
 }
 
 /// Runs a step, and prints its result.
-fn fails(chore: Chore, step: &Step) -> Option<Failure> {
+fn run_step(chore: Chore, step: &Step) -> Done {
     let (chore_name, name) = (chore.name(), step.name);
     println!("{chore_name}: {name}: {}", step.action.describe());
     let start = Instant::now();
     let mut output = String::new();
     let result = step.action.run(chore, &mut output);
     let seconds = start.elapsed().as_secs_f64();
-    match result {
+    let failure = match result {
         Ok(()) => {
             println!("{chore_name}: {name} holds, {seconds:.1} s");
             None
@@ -103,12 +108,10 @@ fn fails(chore: Chore, step: &Step) -> Option<Failure> {
             println!(
                 "{chore_name}: step {name} FAILED after {seconds:.1} s: {error:#}\nrun it alone: cargo xtask {chore_name} {name}"
             );
-            if output.is_empty() {
-                output = format!("{error:#}");
-            }
-            Some(Failure { step: name, output })
+            Some(if output.is_empty() { format!("{error:#}") } else { output })
         }
-    }
+    };
+    Done { step: name, seconds, failure }
 }
 
 impl Action {

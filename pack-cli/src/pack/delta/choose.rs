@@ -39,7 +39,8 @@ struct Names<'a> {
     /// By the skeletons of paths and of names.
     by_path_skeleton: HashMap<Vec<u8>, Vec<usize>>,
     by_name_skeleton: HashMap<Vec<u8>, Vec<usize>>,
-    by_directory: HashMap<&'a [u8], Vec<usize>>,
+    /// By directories and extensions.
+    siblings: HashMap<(&'a [u8], Option<&'a [u8]>), Vec<usize>>,
 }
 
 /// Returns, for each carried object, the base objects that resemble it, the best first. By content, objects at new paths are compared with all of a
@@ -157,7 +158,7 @@ impl<'a> Names<'a> {
             by_name: HashMap::new(),
             by_path_skeleton: HashMap::new(),
             by_name_skeleton: HashMap::new(),
-            by_directory: HashMap::new(),
+            siblings: HashMap::new(),
         };
         for (at, file) in files.iter().enumerate() {
             let (directory, name) = split(&file.path);
@@ -165,7 +166,7 @@ impl<'a> Names<'a> {
             names.by_name.entry(name).or_default().push(at);
             names.by_path_skeleton.entry(skeleton(&file.path)).or_default().push(at);
             names.by_name_skeleton.entry(skeleton(name)).or_default().push(at);
-            names.by_directory.entry(directory).or_default().push(at);
+            names.siblings.entry((directory, extension(name))).or_default().push(at);
         }
         names
     }
@@ -177,20 +178,13 @@ impl<'a> Names<'a> {
             return vec![self.files[*at].object];
         }
         let (directory, name) = split(path);
-        let extension = |name: &[u8]| name.iter().rposition(|byte| *byte == b'.').map(|dot| name[dot..].to_vec());
-        let own_extension = extension(name);
         let of = |files: Option<&Vec<usize>>| self.ranked(files.map_or(&[][..], Vec::as_slice), path);
-        let siblings = || {
-            let alike = |at: &&usize| extension(split(&self.files[**at].path).1) == own_extension;
-            let files = self.by_directory.get(directory).map_or(&[][..], Vec::as_slice);
-            self.ranked(&files.iter().filter(alike).copied().collect::<Vec<_>>(), path)
-        };
         // From the most reliable to the least.
         let ways: [&dyn Fn() -> Vec<usize>; 4] = [
             &|| of(self.by_path_skeleton.get(&skeleton(path))),
             &|| first_of(of(self.by_name.get(name))),
             &|| first_of(of(self.by_name_skeleton.get(&skeleton(name)))),
-            &|| if most > 1 { siblings() } else { Vec::new() },
+            &|| if most > 1 { of(self.siblings.get(&(directory, extension(name)))) } else { Vec::new() },
         ];
         let mut found: Vec<_> = Vec::new();
         for way in ways {
@@ -217,6 +211,11 @@ impl<'a> Names<'a> {
         files.sort_by_key(|at| (std::cmp::Reverse(likeness(&self.files[*at].path, path)), *at));
         files
     }
+}
+
+/// Returns the end of a file's name from its last dot on.
+fn extension(name: &[u8]) -> Option<&[u8]> {
+    name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot..])
 }
 
 /// Files compared on either side.
