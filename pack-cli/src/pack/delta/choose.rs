@@ -39,8 +39,23 @@ struct Names<'a> {
     /// By the skeletons of paths and of names.
     by_path_skeleton: HashMap<Vec<u8>, Vec<usize>>,
     by_name_skeleton: HashMap<Vec<u8>, Vec<usize>>,
-    /// By directories and extensions.
-    siblings: HashMap<(&'a [u8], Option<&'a [u8]>), Vec<usize>>,
+    by_family: HashMap<Family<'a>, Vec<usize>>,
+}
+
+/// What a file's siblings of the same kind have in common with it.
+#[derive(PartialEq, Eq, Hash)]
+struct Family<'a> {
+    directory: &'a [u8],
+    /// The end of the name, from the last dot on.
+    extension: Option<&'a [u8]>,
+}
+
+impl<'a> Family<'a> {
+    fn of(path: &'a [u8]) -> Self {
+        let (directory, name) = split(path);
+        let dot = name.iter().rposition(|byte| *byte == b'.');
+        Self { directory, extension: dot.map(|dot| &name[dot..]) }
+    }
 }
 
 /// Returns, for each carried object, the base objects that resemble it, the best first. By content, objects at new paths are compared with all of a
@@ -158,15 +173,15 @@ impl<'a> Names<'a> {
             by_name: HashMap::new(),
             by_path_skeleton: HashMap::new(),
             by_name_skeleton: HashMap::new(),
-            siblings: HashMap::new(),
+            by_family: HashMap::new(),
         };
         for (at, file) in files.iter().enumerate() {
-            let (directory, name) = split(&file.path);
+            let (_, name) = split(&file.path);
             names.by_path.entry(&file.path).or_insert(at);
             names.by_name.entry(name).or_default().push(at);
             names.by_path_skeleton.entry(skeleton(&file.path)).or_default().push(at);
             names.by_name_skeleton.entry(skeleton(name)).or_default().push(at);
-            names.siblings.entry((directory, extension(name))).or_default().push(at);
+            names.by_family.entry(Family::of(&file.path)).or_default().push(at);
         }
         names
     }
@@ -177,14 +192,14 @@ impl<'a> Names<'a> {
         if let Some(at) = self.by_path.get(path) {
             return vec![self.files[*at].object];
         }
-        let (directory, name) = split(path);
+        let (_, name) = split(path);
         let of = |files: Option<&Vec<usize>>| self.ranked(files.map_or(&[][..], Vec::as_slice), path);
         // From the most reliable to the least.
         let ways: [&dyn Fn() -> Vec<usize>; 4] = [
             &|| of(self.by_path_skeleton.get(&skeleton(path))),
             &|| first_of(of(self.by_name.get(name))),
             &|| first_of(of(self.by_name_skeleton.get(&skeleton(name)))),
-            &|| if most > 1 { of(self.siblings.get(&(directory, extension(name)))) } else { Vec::new() },
+            &|| if most > 1 { of(self.by_family.get(&Family::of(path))) } else { Vec::new() },
         ];
         let mut found: Vec<_> = Vec::new();
         for way in ways {
@@ -211,11 +226,6 @@ impl<'a> Names<'a> {
         files.sort_by_key(|at| (std::cmp::Reverse(likeness(&self.files[*at].path, path)), *at));
         files
     }
-}
-
-/// Returns the end of a file's name from its last dot on.
-fn extension(name: &[u8]) -> Option<&[u8]> {
-    name.iter().rposition(|byte| *byte == b'.').map(|dot| &name[dot..])
 }
 
 /// Files compared on either side.
