@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
-use sealift_desk::noise;
+use sealift_desk::{folder_in_memory, noise};
 use sealift_tests::bundle::{Bundle, Packing};
 use sealift_tests::large::{
     self, deep, directories, doubling, files, hard_links, one_of_xattrs, pipes, symlinks, xattrs,
@@ -56,8 +56,7 @@ struct Desk(TempDir, RefCell<BTreeMap<String, (u64, u64)>>);
 
 impl Desk {
     fn new(bundles: Vec<(&str, Bundle)>) -> Self {
-        // In memory where possible, since very many files are created.
-        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a temporary folder");
+        let folder = folder_in_memory();
         for (name, bundle) in bundles {
             std::fs::write(folder.path().join(name), bundle.encode()).expect("it is written");
         }

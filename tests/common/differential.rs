@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use sealift_desk::folder_in_memory;
 use sealift_format::{Kind, Opened};
 
 use crate::bytes::narrow;
@@ -168,7 +169,7 @@ impl Outcome {
 /// # Errors
 /// Returns an error if the second reader cannot be started, or ends.
 pub fn run(python: &Path, seed: u64, numbers: std::ops::Range<u64>, processes: u64) -> std::io::Result<Outcome> {
-    let folder = tempfile::tempdir_in(memory())?;
+    let folder = folder_in_memory();
     let folder = folder.path();
     std::thread::scope(|scope| {
         let runs: Vec<_> = (0..processes)
@@ -184,12 +185,6 @@ pub fn run(python: &Path, seed: u64, numbers: std::ops::Range<u64>, processes: u
         }
         Ok(outcome)
     })
-}
-
-/// Returns a folder whose files are in memory.
-fn memory() -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
 fn compare(python: &Path, seed: u64, numbers: impl Iterator<Item = u64>, file: &Path) -> std::io::Result<Outcome> {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 use crate::skipped::for_every_user;
-use crate::{NOBODY, has, is_root, out, told};
+use crate::{NOBODY, folder_in_memory, has, is_root, out, told};
 
 /// A temporary folder, in which programs run without the settings, keys and state of whoever runs the test.
 #[derive(Debug)]
@@ -36,6 +36,12 @@ impl Desk {
     #[allow(clippy::new_without_default, reason = "it creates a folder")]
     pub fn new() -> Self {
         Self(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    /// Creates an empty folder that is in memory where possible, for files that come and go.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self(folder_in_memory())
     }
 
     /// Creates a folder with a key `release`, which the file `signers` allows to sign `os`.

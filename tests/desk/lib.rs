@@ -4,6 +4,7 @@
 
 mod desk;
 mod interrupted;
+mod memory;
 mod mounted;
 mod noise;
 mod partition;
@@ -14,6 +15,7 @@ mod users;
 mod wait;
 
 pub use desk::{Desk, program};
+pub use memory::folder_in_memory;
 pub use mounted::Mounted;
 pub use noise::noise;
 pub use partition::{add_partition, remove_partition};

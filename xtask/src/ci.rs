@@ -46,7 +46,8 @@ const STEPS: &[Step] = &[
     })) },
     Step { name: "clippy", action: Lines(&["cargo lint -- -D warnings"]) },
     Step { name: "docs", action: Lines(&["RUSTDOCFLAGS='-D warnings' cargo doc --locked --workspace --no-deps --features sealift/composefs,sealift/portal"]) },
-    Step { name: "test", action: Lines(&["cargo tests --no-fail-fast", "cargo test --locked -p xtask", "cargo test --locked -p sealift-bench"]) },
+    // Some tests wait for what is slow on purpose: one more runs than there are cores.
+    Step { name: "test", action: Lines(&["RUST_TEST_THREADS=$(($(nproc) + 1)) cargo tests --no-fail-fast", "cargo test --locked -p xtask", "cargo test --locked -p sealift-bench"]) },
     Step { name: "vectors", action: Lines(&[
         "cargo tests --quiet --no-run --test vectors", "${CARGO_TARGET_DIR:-target}/debug/vectors",
         "git diff --exit-code -- spec/vectors",
@@ -55,7 +56,7 @@ const STEPS: &[Step] = &[
     Step { name: "web", action: Lines(&[
         "cargo tests --quiet --no-run --test cli",
         "wasm/node_modules/.bin/tsc --project wasm",
-        "node --test --test-concurrency=2 wasm/tests/*.test.mjs",
+        "node --test --test-concurrency=3 wasm/tests/*.test.mjs",
     ]) },
     Step { name: "vm", action: Beside(&Call("what only a kernel with fs-verity shows, in Debian's under QEMU", || run(bench().arg("vm")))) },
     Step { name: "firefox", action: Lines(&[

@@ -29,7 +29,7 @@ fn bare() {
 }
 
 fn kill(mode: &str) {
-    let desk = Repos::new();
+    let desk = Repos::in_memory();
     let make = |number: usize, seed: usize| {
         let folder = desk.path(&format!("tree/d{}", number % 7));
         fs::create_dir_all(&folder).expect("a folder");

@@ -28,6 +28,11 @@ impl Repos {
         Self(Desk::new())
     }
 
+    /// In memory where possible.
+    pub(crate) fn in_memory() -> Self {
+        Self(Desk::in_memory())
+    }
+
     /// Creates a repository that does not sync, and does not keep space free on a disk that is nearly full.
     pub(crate) fn init(&self, repo: &str, mode: &str) {
         self.ostree(repo, &["init", &format!("--mode={mode}")]);

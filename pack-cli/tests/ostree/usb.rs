@@ -29,7 +29,11 @@ impl Deref for Media {
 
 impl Media {
     fn new() -> Self {
-        let desk = Self::empty();
+        Self::with_commits(Desk::new())
+    }
+
+    fn with_commits(desk: Desk) -> Self {
+        let desk = Self::with_tree(desk);
         desk.ostree(&["init", "--repo=from", "--mode=archive", "--collection-id", COLLECTION]);
         desk.commit("os/stable", "1.0", &[]);
         desk.commit("os/apps/editor", "2.0", &[]);
@@ -39,7 +43,11 @@ impl Media {
 
     /// A desk without these, but with a tree and an empty medium.
     fn empty() -> Self {
-        let desk = Self(Desk::new());
+        Self::with_tree(Desk::new())
+    }
+
+    fn with_tree(desk: Desk) -> Self {
+        let desk = Self(desk);
         fs::create_dir(desk.path("stick")).expect("a new folder");
         desk.write("tree/usr/bin/run", "#!/bin/sh\n");
         desk.write("tree/large", b"0123456789abcde\n".repeat(200_000));
@@ -427,7 +435,7 @@ fn what_was_begun_is_gone_on_with() {
 
 #[test]
 fn killed_it_is_sound() {
-    let desk = Media::new();
+    let desk = Media::with_commits(Desk::in_memory());
     let start = Instant::now();
     desk.sealift(USB);
     let duration = start.elapsed();

@@ -28,7 +28,7 @@ impl Deref for Killed {
 
 impl Killed {
     fn new() -> Self {
-        let desk = Self(Desk::new());
+        let desk = Self(Desk::in_memory());
         make_tree(&desk.path("old"));
         make_tree(&desk.path("new"));
         change(&desk.path("new"));

@@ -4,7 +4,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use tempfile::TempDir;
+use sealift_desk::folder_in_memory;
 
 use super::{Repo, committed, copy, init, names_in, ostree};
 
@@ -57,7 +57,7 @@ fn a_write_may_be_killed_at_any_call() {
     const CALLS: &str =
         "openat,openat2,write,renameat2,renameat,mkdirat,unlinkat,utimensat,syncfs,fsync,fdatasync,symlinkat";
     for mode in ["bare-user-only", "archive-z2"] {
-        let folder = TempDir::new().expect("a folder");
+        let folder = folder_in_memory();
         let source = committed(folder.path(), mode, small_tree);
         let mut kills = 0;
         loop {
@@ -81,7 +81,7 @@ fn a_write_may_be_killed_at_any_call() {
 /// What a run cannot remove, the next one does.
 #[test]
 fn removing_may_fail() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = folder_in_memory();
     let source = committed(folder.path(), "archive-z2", small_tree);
     for when in 1..=8 {
         let path = init(folder.path(), &format!("to-{when}"), "archive-z2");
@@ -94,7 +94,7 @@ fn removing_may_fail() {
 /// After a power loss, the directory may exist without its lock.
 #[test]
 fn a_stage_may_lack_its_lock() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = folder_in_memory();
     let source = committed(folder.path(), "archive-z2", small_tree);
     let path = init(folder.path(), "to", "archive-z2");
     let stage = path.join("tmp/staging-00000000-0000-0000-0000-000000000000-sealift-0123456789ab");
@@ -107,7 +107,7 @@ fn a_stage_may_lack_its_lock() {
 /// A ref always names a complete commit, even after a power loss.
 #[test]
 fn a_mark_is_gone_for_good() {
-    let folder = TempDir::new().expect("a folder");
+    let folder = folder_in_memory();
     let source = committed(folder.path(), "archive-z2", small_tree);
     let path = init(folder.path(), "to", "archive-z2");
     let calls = folder.path().join("calls");
