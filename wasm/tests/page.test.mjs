@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 
-import { bundleVectors, sealift, volumeVectors } from "./bundle.mjs";
+import { bundleVectors, volumeVectors } from "./bundle.mjs";
 import { expectationOf } from "./policy.mjs";
 import { giving } from "./server.mjs";
 import { HOSTILE_NAMES, packFiles } from "./shelf.mjs";
