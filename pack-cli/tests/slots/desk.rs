@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use sealift_desk::{Desk, add_partition, has, is_root, noise, out, remove_partition, said, skipped, text};
+use sealift_desk::{Desk, add_partition, has, is_root, noise, out, remove_partition, said, set_mtime, skipped, text};
 
 pub(crate) const MIB: usize = 1 << 20;
 /// No multiple of a sector, and with the last piece shorter than the others.
@@ -54,6 +54,10 @@ impl Slots {
         let desk = Self(Desk::with_key());
         for version in [1, 2] {
             desk.write(&format!("{version}/root.img"), image(version));
+            // A file that is read as a base is a tree whose directory has the file's time.
+            for path in ["root.img", ""] {
+                set_mtime(&desk.path(&format!("{version}/{path}")), 1_700_000_000, 0);
+            }
             let pack =
                 format!("pack {version} -o {version}.sealift --name os --bundle-version {version} --key release");
             desk.good(&pack);
