@@ -67,6 +67,8 @@ function kept() {
   const folder = join(target, `tmp/shelf-${program}-${text}`);
   if (existsSync(folder)) return folder;
   mkdirSync(join(target, "tmp"), { recursive: true });
+  const older = readdirSync(join(target, "tmp")).filter((name) => name.startsWith("shelf-") && name !== basename(folder));
+  for (const name of older) rmSync(join(target, "tmp", name), { recursive: true, force: true });
   const made = mkdtempSync(join(target, "tmp/making-shelf-"));
   fill(made);
   try {
